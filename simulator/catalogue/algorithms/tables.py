@@ -155,13 +155,13 @@ class TableStage(AggregatePart):
     becomes of that with an arrival (`take`).
     """
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return ClientTable.empty(problem.num_clients, weights)
 
     @abstractmethod
     def take(
         self, kept: Any, row: ServerRow, message: Float[Array, "..."]
-    ) -> tuple[Any, Float[Array, "..."]]:
+    ) -> tuple[object, Float[Array, "..."]]:
         """Returns what the method keeps, and the direction if the row is a commit.
 
         An arrival of no client that is no commit leaves all as it is.
@@ -173,8 +173,8 @@ class TableStage(AggregatePart):
         """
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Step, Any, Info]:
+        self, row: ServerRow, contributions: Contributions, state: object
+    ) -> tuple[Step, object, Info]:
         """Takes the contribution of a CONTRIBUTE or COMMIT; a COMMIT makes a step."""
         assert contributions.message is not None
         message = jnp.where(row.event.present()[0], contributions.message[0], 0)
@@ -226,7 +226,7 @@ class NewestOfAll(TableStage):
 
     max_age: int | None = None
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         read = jnp.zeros(problem.num_clients, jnp.int32)
         return super().start(problem, weights), None if self.max_age is None else read
 
@@ -235,7 +235,7 @@ class NewestOfAll(TableStage):
         kept: tuple[ClientTable, Int[Array, " K"] | None],
         row: ServerRow,
         message: Float[Array, "..."],
-    ) -> tuple[Any, Float[Array, "..."]]:
+    ) -> tuple[object, Float[Array, "..."]]:
         (table, read), event = kept, row.event
         client = event.worker[0]
         table = table.replaced(client, message)
@@ -321,7 +321,7 @@ class TwoRounds(TableStage):
     and who has made a commit.
     """
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         empty = super().start(problem, weights)
         return empty, empty, jnp.zeros(problem.num_clients, bool)
 
@@ -330,7 +330,7 @@ class TwoRounds(TableStage):
         kept: tuple[ClientTable, ClientTable, Bool[Array, " K"]],
         row: ServerRow,
         message: Float[Array, "..."],
-    ) -> tuple[Any, Float[Array, "..."]]:
+    ) -> tuple[object, Float[Array, "..."]]:
         (current, following, served), client = kept, row.event.worker[0]
         again = served.at[client].get(mode="fill", fill_value=False)
         current = current.averaged(jnp.where(again, NO_WORKER, client), message)
@@ -369,7 +369,7 @@ class CalibratedBuffer(TableStage):
     at the last commit, h; and the sum and the number of the changes since.
     """
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         zeros = jnp.zeros_like(weights)
         return super().start(problem, weights), zeros, zeros, jnp.int32(0)
 
@@ -378,7 +378,7 @@ class CalibratedBuffer(TableStage):
         kept: tuple[ClientTable, Array, Array, Int[Array, ""]],
         row: ServerRow,
         message: Float[Array, "..."],
-    ) -> tuple[Any, Float[Array, "..."]]:
+    ) -> tuple[object, Float[Array, "..."]]:
         cache, mean, buffer, buffered = kept
         client, num_clients = row.event.worker[0], row.problem.num_clients
         there, commits = client < num_clients, row.event.kind == Kind.COMMIT

@@ -67,7 +67,7 @@ def dataset(
     return finished(config, name, train, test, **facts)
 
 
-def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
+def by_name(given: Mapping[str, object]) -> dict[str, Shaped[np.ndarray, "..."]]:
     """Returns arrays by the names that a file has: several inputs as `x/NAME`.
 
     Args:

@@ -19,7 +19,7 @@ from ...files.reading.columns import Columns, TextColumns
 from ...parts.base import FilePath, Rule
 from ...parts.errors import DataError
 from ...problem.data import groups, names
-from ...problem.data.base import Dataset
+from ...problem.data.base import Dataset, Grouping
 from ...problem.data.parts import Data
 from . import arrays
 from .arrays import Arrays
@@ -125,7 +125,7 @@ class Tabular(Data, ABC):
             )
         return found
 
-    def _groupings(self, table: Columns) -> tuple[Any, ...]:
+    def _groupings(self, table: Columns) -> tuple[Grouping, ...]:
         return tuple(
             groups.grouping(name, table.values(name, "a group"))
             for name in self.groups or ()

@@ -7,7 +7,7 @@ Before it, a test of ranks refuses values that drift.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -33,7 +33,7 @@ class LawFit(NamedTuple):
         why: Why the law is refused; empty if it is not.
     """
 
-    law: dict[str, Any] | None
+    law: dict[str, object] | None
     p: float
     values: int
     why: str
@@ -299,6 +299,6 @@ def shortest(value: float, grain: float) -> float:
     return value
 
 
-def six(value: Any) -> float:
+def six(value: SupportsFloat) -> float:
     """Returns a number of six digits."""
     return float(f"{float(value):.6g}")

@@ -84,7 +84,7 @@ class Buffered(LimitsGathering, Protocol):
             return None
         return Arrivals(size=size, window=self.window)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions in the server's buffer, until it is applied"
         if self.grace is not None:
             waits += "; their clients wait as well"

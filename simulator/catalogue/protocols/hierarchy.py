@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -328,9 +328,10 @@ class Hierarchy(GatheringRounds):
             parts = [own for part in parts for own in np.array_split(part, level.edges)]
         return [part.tolist() for part in parts]
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         found = super().described(num_clients)
-        stages, resources, queues = found["stages"], {"one cloud": ""}, []
+        stages = cast("dict[str, str]", found["stages"])
+        resources, queues = {"one cloud": ""}, []
         place, above, number = "protocol", "the cloud", 1
         for level in self.levels:
             number *= level.edges

@@ -98,7 +98,7 @@ class Routed(DrawsClients, Protocol):
     reads: Literal["routing", "service"] = "routing"
     """When a task reads the model: when it is sent out, or when its client begins."""
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         early = self.reads == "routing"
         known = {"closed_network": {"reads_early": early}}
         return super().described(num_clients) | {

@@ -83,7 +83,7 @@ class Synchronous(Protocol):
     def in_rounds(self) -> bool:
         return True
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "queues": ["clients that have arrived wait for the end of the round"],
             "closed_forms": {} if self._ends_early else {"slowest": {}},

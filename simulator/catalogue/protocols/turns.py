@@ -1,6 +1,6 @@
 """Protocols whose steps take times of their own: one step after the other."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,7 +30,7 @@ class Centralised(OwnSteps, Protocol):
     def free_rule(self) -> Turns:
         return Turns(rounds_are_commits=True)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "entities": "steps on pooled data, without clients, one after the other",
             "stages": {"step": "protocol.step"},
@@ -88,7 +88,7 @@ class Cyclic(OwnSteps, Protocol):
     def free_rule(self) -> Turns:
         return Turns(reads_first=self.lag == "K")
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "entities": f"{num_clients} clients; steps, of one client after the other",
             "stages": {"step": "protocol.step"},
@@ -152,7 +152,7 @@ class Pipeline(OwnSteps, Protocol):
             return (1,) * self.stages
         return tuple(range(self.stages - 1, -1, -1))
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         under_way = max(self.delays) + 1
         return super().described(num_clients) | {
             "entities": f"minibatches of pooled data, of which {under_way} are under "

@@ -39,7 +39,7 @@ class PhoneTraces(Availability):
     """JSON file, an object with an entry for each phone."""
 
     @abstractmethod
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         """Reads a record.
 
         Raises:
@@ -95,7 +95,7 @@ class FedScaleTrace(PhoneTraces):
 
     kind: Literal["fedscale"] = "fedscale"
 
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         active, inactive = record["active"], record["inactive"]
         if len(active) != len(inactive):
             raise ValueError(
@@ -120,7 +120,7 @@ class FlashTrace(PhoneTraces):
 
     kind: Literal["flash"] = "flash"
 
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         lines = [line for line in record["messages"].split("\n") if line.strip()]
         state = dict.fromkeys(("charging", "wifi", "locked"), False)
         found, since, times = [], None, []

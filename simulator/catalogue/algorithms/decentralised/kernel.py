@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -37,9 +37,9 @@ class GossipState(NamedTuple):
     models: Float[Array, "K ..."]
     registers: Float[Array, "R ..."]
     spread: Spread | None
-    memory: Any
+    memory: object
     key: Key[Array, ""]
-    moments: Any
+    moments: object
     shares: Float[Array, " K"] | None = None
 
 
@@ -60,7 +60,7 @@ class _Change(NamedTuple):
     owners: Int[Array, " W"]
     readers: Int[Array, " W"]
     spread: Spread | None
-    moments: Any
+    moments: object
     info: Info
     arrived: Model | None
 
@@ -94,8 +94,10 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     num_messages: int = eqx.field(static=True)
     measured: bool = eqx.field(static=True)
 
-    def read(self, state: GossipState, models: Model, workers: Any = ...) -> Model:
-        """Returns what some workers, by default all, would read of their models."""
+    def read(
+        self, state: GossipState, models: Model, worker: Int[Array, ""] | None = None
+    ) -> Model:
+        """Returns what a worker, by default all, would read of their models."""
         return models
 
     def distance(self, state: GossipState, spread: Spread) -> Float[Array, ""]:

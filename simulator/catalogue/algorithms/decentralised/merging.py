@@ -77,7 +77,7 @@ def spread_of(models: Float[Array, "K ..."]) -> Spread:
 class Merging(eqx.Module):
     """A way of merging, by what it keeps and what it makes of two models."""
 
-    def begin(self, num_workers: int, registers: Table) -> Any:
+    def begin(self, num_workers: int, registers: Table) -> object:
         """Returns what it keeps, before the first row: by default nothing.
 
         Args:
@@ -89,7 +89,7 @@ class Merging(eqx.Module):
     def merged(self, memory: Any, event: Event, own: Model, other: Model) -> Model:
         """Returns what becomes of a worker's model and the one that it meets."""
 
-    def after(self, memory: Any, event: Event, arrived: Model | None) -> Any:
+    def after(self, memory: Any, event: Event, arrived: Model | None) -> object:
         """Returns what it keeps after a row: by default what it kept before.
 
         Args:

@@ -1,12 +1,11 @@
 """The decentralised methods: each one's gradient, and its way of mixing."""
 
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
 from ....engine.client_work import Work
@@ -122,9 +121,11 @@ class PushSum(GossipKernel):
         state = super().init(problem, key)
         return state._replace(shares=jnp.ones(self.num_workers, state.models.dtype))
 
-    def read(self, state: GossipState, models: Model, workers: Any = ...) -> Model:
+    def read(
+        self, state: GossipState, models: Model, worker: Int[Array, ""] | None = None
+    ) -> Model:
         assert state.shares is not None
-        shares = state.shares[workers]
+        shares = state.shares if worker is None else state.shares[worker]
         lacking = models.ndim - shares.ndim
         return models / shares.reshape(*shares.shape, *(1,) * lacking)
 

@@ -213,7 +213,7 @@ class Adp2sgd(NoisyMessages, Meeting):
             found.append(Guarantee(release, not lacks, said, name, SAMPLE))
         return tuple(found)
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         found = super().structure()
         return {**found, "noise": self.noise.clip}
 

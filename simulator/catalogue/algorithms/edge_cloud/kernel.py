@@ -4,7 +4,7 @@ Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decisions (M-) are in
 evidence/pages/decisions.md.
 """
 
-from typing import Any
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from ....engine import client_work
 from ....engine.client_work import Work
 from ....engine.kernel import Info, norm, on_device
 from ....engine.setup import RunSetup
-from ....engine.step_rules import resolve
+from ....engine.step_rules import Schedule, Steps, resolve
 from ....parts.errors import ScenarioError
 from ....problem.constants import Constants, measured
 from ....problem.horizontal import HorizontalProblem
@@ -145,8 +145,8 @@ class Descent(ServerPart):
             state = jnp.where(there, state + share * (weights - state), state)
         return weights, state, info
 
-    def read_out(self, weights: Array, state: Array | None) -> Array:
-        return weights if state is None else state
+    def read_out(self, weights: Array, state: object) -> Array:
+        return weights if state is None else cast("Array", state)
 
 
 def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
@@ -178,7 +178,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
             per_sample=config.clip == "sample",
             first_layer=first_layer,
         )
-    step_size: Any = TableSteps(last, *steps)
+    step_size: Schedule | Steps | TableSteps = TableSteps(last, *steps)
     if config.step_size is not None:
         step_size = on_device(resolve(config.step_size, constants)[0])
     return of_run(
@@ -195,7 +195,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
 
 def _with_numbers(config: EdgeCloud, constants: Constants) -> EdgeCloud:
     """Returns the configuration with what it takes from the data (M-25)."""
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     if config.smoothness == "data":
         known = measured(constants.smoothness)
         found["smoothness"] = known or constants.estimates().smoothness

@@ -6,7 +6,7 @@ Privacy for Edge Intelligence; decisions (M-) are in evidence/pages/decisions.md
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -58,12 +58,12 @@ class EdgeCloud(DividesRows, Algorithm):
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         shaping = ("kind", "batch", "sampling", "samples", "averaged")
         shaping += ("noise", "clip", "noised")
         found = self.model_dump(mode="json")
-        own = self.step_size is not None
-        return {key: found[key] for key in shaping if key in found} | {"own_step": own}
+        kept = {key: found[key] for key in shaping if key in found}
+        return {**kept, "own_step": self.step_size is not None}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)

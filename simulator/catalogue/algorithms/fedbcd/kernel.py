@@ -6,7 +6,7 @@ evidence/pages/decisions.md.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -34,6 +34,10 @@ Block = tuple[Float[Array, "W ..."], ...]
 outputs, their copies of it, of which the labelled party's alone moves."""
 
 
+Moments = tuple[object, ...] | None
+"""States of the optimisers of a block's parts; None without an optimiser."""
+
+
 class BlockDescentState(NamedTuple):
     """The parties' models and, asynchronously, what the server has stored.
 
@@ -49,7 +53,7 @@ class BlockDescentState(NamedTuple):
     weights: Float[Array, "M ..."]
     store: TableStore | None
     server: Float[Array, " P0"] | None = None
-    moments: Any = None
+    moments: Moments = None
 
 
 class Received(NamedTuple):
@@ -213,9 +217,9 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         initial: Block,
         received: Received,
         step_size: Float[Array, ""],
-        moments: Any,
+        moments: Moments,
         made: Int[Array, " W"],
-    ) -> tuple[Block, Block, Any]:
+    ) -> tuple[Block, Block, Moments]:
         """Makes the local steps.
 
         Args:
@@ -249,9 +253,10 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         of_all = jax.vmap(gradient)
 
         def moved_by(
-            block: Block, slopes: Block, moments: Any, made: Array
-        ) -> tuple[Block, Any]:
+            block: Block, slopes: Block, moments: Moments, made: Array
+        ) -> tuple[Block, Moments]:
             if (rule := self.optimizer) is not None:
+                assert moments is not None
                 parts = zip(slopes, moments, block, _arrays(problem), strict=True)
                 directed = [
                     jax.vmap(partial(rule.update, arrays=arrays))(g, own, w, made)
@@ -261,7 +266,9 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
             moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
             return moved, moments
 
-        def once(q: Int[Array, ""], now: tuple[Block, Any]) -> Any:
+        def once(
+            q: Int[Array, ""], now: tuple[Block, Moments]
+        ) -> tuple[Block, Moments]:
             block, moments = now
             return moved_by(block, of_all(block, initial, received), moments, made + q)
 

@@ -135,7 +135,7 @@ class Chained(HasStages, Algorithm):
         keys = self.keys_of(stage) + ((key,) if key else ())
         return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
 
-    def opened(self) -> dict[str, Any]:
+    def opened(self) -> dict[str, object]:
         """Returns the same method as a scenario has it with its stages written out."""
         tree = WrittenChain.model_construct(
             step_size=self.local_rule,
@@ -144,8 +144,7 @@ class Chained(HasStages, Algorithm):
             samples=self.samples,
             chain=(),
         )
-        own, stages = _written(tree), [_written(stage) for stage in self.stages]
-        return own | {"chain": stages}
+        return {**_written(tree), "chain": [_written(stage) for stage in self.stages]}
 
     @property
     def _local(self) -> LocalOptions:
@@ -265,15 +264,15 @@ class Chained(HasStages, Algorithm):
                 ) from None
 
     def _refuse_others(
-        self, stage: StagePart, protocols: tuple[str, ...], protocol: Any
+        self, stage: StagePart, protocols: tuple[str, ...], protocol: Protocol
     ) -> None:
         if protocols and not protocol.names & {*protocols}:
             raise self.refusal(
                 stage,
                 "kind",
                 f"must be another stage than {tag(type(stage))!r}, which runs on "
-                f"{' or '.join(protocols)}, got the protocol {protocol.kind!r}; change "
-                f"one of them",
+                f"{' or '.join(protocols)}, got the protocol "
+                f"{tag(type(protocol))!r}; change one of them",
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
@@ -296,9 +295,9 @@ class Chained(HasStages, Algorithm):
                     f"groups"
                 )
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
-        return own | {"chain": [stage.structure() for stage in self.stages]}
+        return {**own, "chain": [stage.structure() for stage in self.stages]}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up.
@@ -415,7 +414,7 @@ def refuse_two_rates(
         )
 
 
-def _written(part: Part) -> dict[str, Any]:
+def _written(part: Part) -> dict[str, object]:
     """Returns options as a scenario has them, without the usual ones."""
     fields, dumped = type(part).model_fields, part.model_dump(mode="json")
     named = {"kind": dumped.pop("kind")} if isinstance(part, StagePart) else {}

@@ -4,7 +4,7 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -56,11 +56,11 @@ class LocalWork(LocalOptions, WorkPart):
         several = (self.local_steps or 1) > 1 or self.local_epochs is not None
         return "proximal" if self.proximal and several else ""
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
-        found |= {"local_steps": self.local_steps or 1}
-        return found if rule is None else found | {"local_optimizer": rule.program()}
+        found["local_steps"] = self.local_steps or 1
+        return found if rule is None else {**found, "local_optimizer": rule.program()}
 
     def fits(self, method: Chained) -> None:
         if self.speeds is not None and method.samples == "common":
@@ -86,7 +86,7 @@ class LocalWork(LocalOptions, WorkPart):
         """Whether steps of a run are plain SGD's."""
         return self._rule is None
 
-    def make(self, setup: RunSetup, constants: Constants, **facts: Any) -> Any:
+    def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
         chosen = self.local_optimizer
         rule, keeps = None, False
         if chosen is not None:
@@ -94,10 +94,10 @@ class LocalWork(LocalOptions, WorkPart):
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
         return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
 
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, state: object) -> tuple[Work, object]:
         """Returns the contribution, and the state of the client's optimiser."""
         of_job = job.samples.shape[0] if job.taken is None else job.taken
         rule, proximal = self._rule, cast("Array | None", self.proximal)
@@ -127,9 +127,9 @@ class ClippedWork(WorkPart):
     clip_bound: Positive
     """C, largest l2 norm of a sample's gradient."""
 
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, state: None) -> tuple[Work, None]:
         """Returns the mean of the clipped gradients."""
-        bound: Any = self.clip_bound
+        bound = cast("Array", self.clip_bound)
         made = client_work.clipped_per_sample(
             job.problem, job.read, job.samples[0], bound, key=job.training_key
         )
@@ -147,9 +147,9 @@ class Clip(SendPart):
     clip_bound: Positive
     """C, largest l2 norm."""
 
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
         """Returns the clipped contribution."""
-        bound: Any = self.clip_bound
+        bound = cast("Array", self.clip_bound)
         return client_work.clipped(work, bound), state
 
 
@@ -257,7 +257,7 @@ class SentNoise(NoiseOptions, SendPart):
     _multiplier: Array
     _samples: int
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind, "law": self.law}
 
     def clip_before(self, method: Chained) -> ClippedWork | Clip:
@@ -311,7 +311,7 @@ class SentNoise(NoiseOptions, SendPart):
             for n in num_samples
         )
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns noise in proportion to what the stage before, and a budget, say."""
         method, batch = setup.scenario.algorithm, setup.shape.batch
         by_sample = method.clips_samples
@@ -323,7 +323,7 @@ class SentNoise(NoiseOptions, SendPart):
             _samples=batch if by_sample else 1,
         )
 
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
         """Returns the contribution with noise, drawn by client and job."""
         assert job.key is not None
         key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)

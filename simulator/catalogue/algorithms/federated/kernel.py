@@ -76,14 +76,14 @@ class ChainState(NamedTuple):
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
     key: Key[Array, ""] | None
-    clients: tuple[Any, ...]
-    attacks: tuple[Any, ...]
-    received: tuple[Any, ...]
-    weighing: Any
-    stepping: tuple[Any, ...]
+    clients: tuple[object, ...]
+    attacks: tuple[object, ...]
+    received: tuple[object, ...]
+    weighing: object
+    stepping: tuple[object, ...]
 
 
-Given = tuple[Float[Array, "W ..."], tuple[Any, ...]]
+Given = tuple[Float[Array, "W ..."], tuple[object, ...]]
 """What the workers of a row have read, as wide as registers, and the states of their
 stages."""
 
@@ -104,7 +104,7 @@ class Sent(NamedTuple):
     statistics: Float[Array, "W Q"] | None
     loss: Float[Array, " W"]
     info: Info
-    clients: tuple[Any, ...]
+    clients: tuple[object, ...]
     read: Float[Array, "W ..."] | None = None
 
 
@@ -185,7 +185,7 @@ class Chain(
             stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
 
-    def kept(self, state: ChainState) -> Any:
+    def kept(self, state: ChainState) -> tuple[object, ...]:
         return state.clients
 
     def opened(
@@ -250,7 +250,7 @@ class Chain(
         row: ServerRow,
         state: ChainState,
         arrived: Contributions,
-        counts: Any,
+        counts: object,
         sent: Sent,
     ) -> tuple[ChainState, Info]:
         """Returns the state after what the server makes of contributions, and info."""
@@ -287,8 +287,8 @@ class Chain(
         return ChainState(weights, state.registers, state.key, *after), info
 
     def _stepped(
-        self, row: ServerRow, arrived: Contributions, states: tuple[Any, ...]
-    ) -> tuple[Float[Array, "..."], tuple[Any, ...], Info]:
+        self, row: ServerRow, arrived: Contributions, states: tuple[object, ...]
+    ) -> tuple[Float[Array, "..."], tuple[object, ...], Info]:
         """Returns the model after a row, the states of the stages, and diagnostics."""
         if self.aggregation is None:
             weights, after, info = self.server(row, arrived, states[-1])
@@ -342,7 +342,7 @@ class Chain(
 
     def _arrived(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
-    ) -> tuple[ServerRow, Contributions, Any]:
+    ) -> tuple[ServerRow, Contributions, object]:
         """Returns a row, its contributions, and the counts after it."""
         row = self._row(problem, state, event)
         read = sent.read
@@ -354,7 +354,7 @@ class Chain(
 
     def _weighed(
         self, row: ServerRow, read: Float[Array, "W ..."], state: ChainState
-    ) -> tuple[Array, Array, Any]:
+    ) -> tuple[Array, Array, object]:
         """Returns the factors and shares of contributions, and the counts after."""
         if self.weighing is None:
             return row.event.present(), row.event.present(), None
@@ -374,7 +374,7 @@ class Chain(
         event: Event,
         given: Given,
         made: Work | None = None,
-    ) -> tuple[Work, tuple[Any, ...], Float[Array, "W ..."] | None]:
+    ) -> tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]:
         """Returns what each worker of a row sends, the states of their stages after it.
 
         And the models that they have got, where stages make these of what was read.
@@ -387,9 +387,9 @@ class Chain(
             worker: Array,
             number: Array,
             version: Array,
-            own: Any,
+            own: tuple[object, ...],
             made: Work | None,
-        ) -> tuple[Work, tuple[Any, ...], Array | None]:
+        ) -> tuple[Work, tuple[object, ...], Array | None]:
             taken = client_work.steps_of(samples) if self.uneven else None
             facts = problem, read, samples, step_size, worker, number, version, key
             job = ClientJob(*facts, taken=taken)
@@ -419,8 +419,8 @@ def _through(
     stages: tuple[StagePart, ...],
     row: ServerRow,
     arrived: Contributions,
-    states: tuple[Any, ...],
-) -> tuple[Contributions, tuple[Any, ...]]:
+    states: tuple[object, ...],
+) -> tuple[Contributions, tuple[object, ...]]:
     """Returns contributions after some stages, and the states of these."""
     after = []
     for stage, own in zip(stages, states, strict=True):

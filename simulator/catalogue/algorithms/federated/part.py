@@ -190,7 +190,7 @@ class Sgd(Federated):
     @model_validator(mode="before")
     @classmethod
     def _rates_are_steps(cls, data: Any) -> Any:
-        data = super()._rates_are_steps(data)
+        data = with_steps(data, **cls.rates)
         if isinstance(data, dict) and data.get("local_optimizer") is not None:
             return {"step_size": 1.0, **data}
         return data

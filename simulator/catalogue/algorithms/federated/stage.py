@@ -62,9 +62,10 @@ class StagePart(Part):
         """
         return {key: value for key, value in self if isinstance(value, float)}
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         """Returns its options, without what runs of one program may differ in."""
-        return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
+        numbers = dict.fromkeys(self.numbers, "number")
+        return {**self.model_dump(mode="json"), **numbers}
 
     def fits(self, method: "Chained") -> None:
         """Refuses other stages and options of a method that the stage does not fit.
@@ -73,7 +74,7 @@ class StagePart(Part):
             LocatedError: By `method.refusal`.
         """
 
-    def make(self, setup: "RunSetup", constants: Constants) -> Any:
+    def make(self, setup: "RunSetup", constants: Constants) -> "StagePart":
         """Returns the stage as a program is called with it.
 
         By default that is `in_program` without facts of the run; where these matter,
@@ -81,7 +82,7 @@ class StagePart(Part):
         """
         return self.in_program()
 
-    def in_program(self, options: Iterable[str] | None = None, **facts: Any) -> Self:
+    def in_program(self, options: Iterable[str] | None = None, **facts: object) -> Self:
         """Returns the same stage, its `numbers` being arrays, with facts of a run.
 
         Args:
@@ -99,7 +100,7 @@ class StagePart(Part):
         trees = [name for name, value in facts.items() if _is_tree(value)]
         return _made(type(self), (*numbers, *trees), attributes | numbers)
 
-    def start(self, problem: "HorizontalProblem", weights: "Array") -> Any:
+    def start(self, problem: "HorizontalProblem", weights: "Array") -> object:
         """Returns the state before the first row: by default none.
 
         That of a client's stage is the state of one client; the chain keeps a table.
@@ -235,7 +236,7 @@ class ServerPart(StagePart):
         """The server's step size; by default that of local steps."""
         return None
 
-    def read_out(self, weights: "Array", state: Any) -> "Array":
+    def read_out(self, weights: "Array", state: object) -> "Array":
         """Returns the model to evaluate: by default that of the server."""
         return weights
 
@@ -261,7 +262,7 @@ Static = tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]
 """Names of a stage's arrays, and its other attributes by name."""
 
 
-def _is_tree(value: Any) -> bool:
+def _is_tree(value: object) -> bool:
     return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
 
 
@@ -282,13 +283,13 @@ def _register(kind: type[StagePart]) -> None:
     jax.tree_util.register_pytree_node(kind, _flatten, partial(_unflatten, kind))
 
 
-def _flatten(stage: StagePart) -> tuple[list[Any], Static]:
+def _flatten(stage: StagePart) -> tuple[list[object], Static]:
     arrays = stage._arrays
     attributes = dict(stage) | (stage.__pydantic_private__ or {})
     rest = {k: v for k, v in attributes.items() if k not in (*arrays, "_arrays")}
     return [attributes[name] for name in arrays], (arrays, tuple(rest.items()))
 
 
-def _unflatten(kind: type[Some], static: Static, values: Iterable[Any]) -> Some:
+def _unflatten(kind: type[Some], static: Static, values: Iterable[object]) -> Some:
     arrays, rest = static
     return _made(kind, arrays, dict(rest) | dict(zip(arrays, values, strict=True)))

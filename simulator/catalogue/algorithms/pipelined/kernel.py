@@ -1,7 +1,7 @@
 """The kernel of pipelined SGD: a version of its own for each stage."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ class PipelinedState(NamedTuple):
     ahead: Float[Array, " P"]
     registers: Float[Array, "R P"]
     places: Int[Array, " D"]
-    optimizer: Any
+    optimizer: object
     key: Key[Array, ""] | None
 
 

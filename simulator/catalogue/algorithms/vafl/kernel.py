@@ -5,7 +5,7 @@ Learning*; decisions (V-) are in evidence/pages/decisions.md.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -55,8 +55,8 @@ class VaflState(NamedTuple):
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
     key: Key[Array, ""]
-    moments: Any = None
-    server_moments: Any = None
+    moments: object = None
+    server_moments: object = None
 
 
 class Exchange(NamedTuple):
@@ -261,7 +261,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         event: Event,
         weights: Float[Array, "W ..."],
         to_weights: Float[Array, "W ..."],
-    ) -> tuple[Float[Array, "W ..."], Any]:
+    ) -> tuple[Float[Array, "W ..."], object]:
         """Returns the models of a row's parties and their optimisers' states."""
         own = optimizing.of_workers(state.moments, event.worker)
         if self.optimizer is not None:

@@ -1,6 +1,6 @@
 """FEMNIST: characters by their writers, from LEAF's files."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class LeafFemnist(Leaf):
     scale: Scale = "unit"
 
     @staticmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def encoded(x: list[object], y: list[object]) -> tuple[np.ndarray, np.ndarray]:
         images = np.array(x, np.float32)
         inside = (images >= 0) & (images <= 1)
         if images.shape != (len(x), SIDE * SIDE) or not inside.all():

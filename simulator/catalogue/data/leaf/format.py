@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -54,7 +54,7 @@ class Leaf(Data, ABC):
 
     @staticmethod
     @abstractmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def encoded(x: list[object], y: list[object]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the features and the labels of one user's rows, as arrays.
 
         Raises:
@@ -152,7 +152,7 @@ class Leaf(Data, ABC):
         return x, y, users
 
 
-def whole(y: list[Any], num_classes: int) -> Int[np.ndarray, " n"]:
+def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
     """Returns labels as an array.
 
     Raises:
@@ -188,7 +188,7 @@ def _number(paths: list[Path], half: str) -> int:
     return sum(path.parent.name == half for path in paths)
 
 
-def _users(path: Path) -> Iterator[tuple[str, Any]]:
+def _users(path: Path) -> Iterator[tuple[str, dict[str, list[object]]]]:
     """Yields the users of a file and what it holds of each."""
     try:
         content = json.loads(files.read(path))

@@ -1,7 +1,7 @@
 """Collect: contributions taken at one model gather until a rule says enough."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -134,7 +134,7 @@ class Collect(LimitsGathering, GatheringRounds):
     def stops_jobs(self) -> bool:
         return self.late == "stop" or self.allotted is not None
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions at the server, until the round's rule is met"
         return super().described(num_clients) | {"queues": [waits]}
 

@@ -1,6 +1,6 @@
 """Gossip: workers without a server, each with a model of its own."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -143,7 +143,7 @@ class Gossip(MixesModels, Protocol):
             return np.full((1, num_workers, num_workers), 1 / num_workers)
         return self.graph.mixing(num_workers, draw, pushes=pushes)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         names = ("idle", "read", "compute")
         stages = {name: f"clients.{name}" for name in names}
         waits = ["workers that are done wait for the end of the round"]

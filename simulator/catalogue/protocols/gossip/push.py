@@ -1,7 +1,7 @@
 """Gossip learning: a worker pushes its model, and who gets it merges it and trains."""
 
 from math import floor
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ....files.timeline import NO_SLOT, Incident, Kind
 from ....parts.base import LocatedError
@@ -99,7 +99,7 @@ class PushGossip(Protocol):
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         return Cadence(width=2, num_registers=num_clients, messages=(0, 0))
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         stages = {name: f"clients.{name}" for name in ("idle", "compute")}
         return super().described(num_clients) | {
             "stages": stages | {"push": "clients.upload"}

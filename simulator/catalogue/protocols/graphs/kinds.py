@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from math import ceil, isqrt, log, log2
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from ....parts.base import LocatedError
 from ....world.protocol_abilities import Draw
-from .base import Count, Directed, Edge, Phase, Undirected, all_reached
+from .base import Count, Directed, Edge, Numbers, Phase, Undirected, all_reached
 
 
 class Ring(Undirected):
@@ -17,7 +17,7 @@ class Ring(Undirected):
 
     kind: Literal["ring"] = "ring"
 
-    def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         return ((k, (k + 1) % n) for k in range(n))
 
 
@@ -28,7 +28,7 @@ class Torus(Undirected):
     rows: Count | None = None
     """Rows of the grid; by default as many as make it the most square."""
 
-    def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         rows = self.rows
         if rows is None:
             rows = next(r for r in range(isqrt(n), 0, -1) if n % r == 0)
@@ -51,7 +51,7 @@ class Complete(Undirected):
     def num_pairs(self, n: int) -> int:
         return n * (n - 1) // 2
 
-    def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         return ((i, j) for i in range(n) for j in range(i))
 
 
@@ -63,7 +63,7 @@ class Bipartite(Undirected):
     def num_pairs(self, n: int) -> int:
         return n * n // 4
 
-    def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         return ((i, j) for i in range(0, n, 2) for j in range(1, n, 2))
 
 
@@ -77,7 +77,7 @@ class Edges(Undirected):
     def num_pairs(self, n: int) -> int:
         return len(self.edges)
 
-    def make(self, n: int, numbers: Any = None) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         for i, j in sorted(self.edges):
             if i == j or max(i, j) > n:
                 raise LocatedError(
@@ -113,9 +113,7 @@ class RandomRegular(Undirected):
                 f"number of workers ({n}) is odd, got {degree}; change it",
             )
 
-    def make(
-        self, n: int, numbers: np.random.Generator | None = None
-    ) -> Iterable[Edge] | None:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge] | None:
         assert numbers is not None
         return _regular(n, self.degree, numbers)
 
@@ -137,9 +135,7 @@ class ErdosRenyi(Undirected):
     def num_pairs(self, n: int) -> int:
         return n * (n - 1) // 2
 
-    def make(
-        self, n: int, numbers: np.random.Generator | None = None
-    ) -> Iterable[Edge]:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
         assert numbers is not None
         low, high = np.triu_indices(n, 1)
         kept = numbers.random(low.size) < self.probability
