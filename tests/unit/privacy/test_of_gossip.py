@@ -74,7 +74,7 @@ def test_a_stated_noise_is_taken_as_it_stands() -> None:
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_a_budgets_noise_is_theorem_2s_for_the_smallest_worker(bound: float) -> None:
     setting = GossipSetting(4, 50, BATCH, 1000, bound)
-    best = theorem2.least_noise(setting, 12).best
+    best = theorem2.least_noise(setting, 12)[0]
     assert best is not None
     mean = sigma_of(for_budget(on="mean", bound=bound), SAMPLES, BATCH)
     whole = sigma_of(for_budget(bound=bound), SAMPLES, BATCH)

@@ -19,7 +19,7 @@ from ....world.streams import Purpose
 from ....world.world import World
 from ..graphs import AnyGraph, Complete
 from .accounts import AnyAccount
-from .gossip import check_size
+from .gossip import check_size, refuse_absence
 from .playing import Peers, drawing
 from .recorder import GossipRecorder
 
@@ -110,12 +110,7 @@ class PushGossip(Protocol):
 
 
 def _check_behaviour(part: Behaviour) -> None:
-    for name in ABSENT:
-        if getattr(part, name) != Behaviour.model_fields[name].default:
-            raise LocatedError(
-                f"clients.{name} must not be set for the protocol 'push_gossip', whose "
-                f"workers are always there and have no link but upload; remove it",
-            )
+    refuse_absence("push_gossip", part, ABSENT)
     if part.idle is None:
         raise LocatedError(
             "clients.idle must be the law of seconds between a worker's wake-ups for "
