@@ -229,7 +229,6 @@ def trend(values: Float[np.ndarray, " n"]) -> tuple[float, float]:
 
 
 def _variances(logs: np.ndarray) -> tuple[float, float]:
-    """Returns the variances between and within groups."""
     means = logs.mean(axis=1)
     within = float(logs.var(axis=1, ddof=1).mean())
     return max(0.0, float(means.var(ddof=1)) - within / logs.shape[1]), within

@@ -62,7 +62,6 @@ class Buffered(LimitsGathering, Protocol):
 
     @property
     def _most(self) -> int | None:
-        """Largest size of the buffer, if it has one."""
         return self.size_by.most if self.size_by else self.size and most(self.size)
 
     @property

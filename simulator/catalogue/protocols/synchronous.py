@@ -275,7 +275,6 @@ class _Rounds:
         self._free(client)
 
     def _come_back(self, client: int) -> None:
-        """Lets a client that was late be asked again."""
         self._late.remove(client)
         self._free(client)
         if not self._open and not self._arrived:

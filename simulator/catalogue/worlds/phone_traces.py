@@ -189,7 +189,6 @@ def _turned(
 
 
 def _checked(phone: PhoneTrace) -> PhoneTrace:
-    """Returns a phone with its empty intervals left out; refuses what cannot be."""
     ends, period = phone
     ends = ends[ends[:, 0] != ends[:, 1]]
     flat = ends.ravel()

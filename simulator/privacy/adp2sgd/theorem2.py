@@ -208,5 +208,4 @@ def smallest_epsilon(setting: GossipSetting) -> Achieved:
 
 
 def _lacking(found: Conditions) -> float:
-    """Returns by how much the worse condition fails."""
     return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)

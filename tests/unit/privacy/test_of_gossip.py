@@ -235,10 +235,10 @@ def test_theorem_2_counts_what_all_clients_have_sent() -> None:
         book.evaluate(time)
         book.send(np.full(count, client), np.full(count, time))
     for entry, total in zip(book.entries(), totals, strict=True):
-        own = [count if time <= entry.time else 0 for time, _, count in sent]
-        assert entry.releases.tolist() == np.repeat(own, 2).tolist()
-        assert entry.formal.tolist() == [True, False] * 3
-        found = entry.epsilon.reshape(3, 2)
+        own = [count if time <= entry["time"][0] else 0 for time, _, count in sent]
+        assert entry["releases"].tolist() == np.repeat(own, 2).tolist()
+        assert entry["formal"].tolist() == [True, False] * 3
+        found = entry["epsilon"].reshape(3, 2)
         for client, count in enumerate(own):
             release = made[client].release
             assert isinstance(release, Gaussian)

@@ -201,7 +201,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     def _commit(
         self, problem: HorizontalProblem, state: GossipState, event: Event
     ) -> _Change:
-        """Steps the model of a row's worker."""
         worker, made = event.worker[0], event.version
         if self.mixing is not None:  # all steps of a round are of one size
             made = made // self.num_workers * self.num_workers
@@ -234,7 +233,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
         )
 
     def _average(self, state: GossipState, event: Event, same: _Change) -> _Change:
-        """Merges the models of a row's two workers."""
         one, other = (state.models[event.worker[place]] for place in (0, 1))
         merged = self.merging.merged(state.memory, event, one, other)
         spread = state.spread and self.merging.spread(
@@ -245,7 +243,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
         )
 
     def _merge(self, state: GossipState, event: Event, same: _Change) -> _Change:
-        """Merges the model that arrives with the receiver's own."""
         own = state.models[event.worker[0]]
         arrived = state.registers[event.read_slot[1]]
         merged = self.merging.merged(state.memory, event, own, arrived)

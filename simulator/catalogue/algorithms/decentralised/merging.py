@@ -140,7 +140,6 @@ class ByAge(Merging):
         return memory.at[into].set(age, mode="drop")
 
     def _of_row(self, ages: Ages, event: Event) -> Int[Array, " W"]:
-        """Returns the ages of the models that a row is about."""
         merges, where = event.kind == Kind.MERGE, event.worker
         where = where.at[1].set(jnp.where(merges, event.read_slot[1], where[1]))
         return ages.at[where].get(mode="fill", fill_value=0)

@@ -46,7 +46,6 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
         return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
     def check(self, problem: "Problem", protocol: Any) -> None:
-        """Refuses graphs and averagings that the algorithm does not know."""
         if self.pushes:
             pushed = (protocol.average, protocol.order)
             if pushed != ("neighbours", "step_then_average"):
@@ -123,7 +122,6 @@ class Meeting(Decentralised):
         return WAYS[self.merge]()
 
     def check(self, problem: "Problem", protocol: Any) -> None:
-        """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
         if self.augmentation and (problem.model.is_linear or problem.model.sequential):
             raise LocatedError(

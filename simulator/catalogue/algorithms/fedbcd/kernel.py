@@ -286,12 +286,10 @@ def _parties(problem: VerticalProblem) -> Parties:
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:
-    """Returns the samples of each worker, also where all have the same."""
     return jnp.broadcast_to(event.samples, (event.worker.size, event.samples.shape[1]))
 
 
 def _of_workers(parties: Float[Array, "M ..."], event: Event) -> Float[Array, "W ..."]:
-    """Returns what belongs to a row's workers; zeros for padding."""
     return parties.at[event.worker].get(mode="fill", fill_value=0)
 
 

@@ -110,8 +110,6 @@ class FedSgd(BlockDescent):
 
 
 class _LocalSteps(BlockDescent):
-    """Common base of FedBCD and FedPBCD."""
-
     local_steps: Annotated[int, Field(ge=1)]
     """Q, all on the batch that was exchanged."""
     local_gradient: Literal["recompute", "frozen"] = "recompute"

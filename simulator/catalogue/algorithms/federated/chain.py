@@ -250,7 +250,6 @@ class Chained(HasStages, Algorithm):
                 yield from stage.biases(protocol, num_clients)
 
     def check(self, problem: "Problem", protocol: "Protocol") -> None:
-        """Refuses what a stage does not fit."""
         super().check(problem, protocol)
         for stage in self.stages:
             try:
@@ -321,7 +320,6 @@ class Chained(HasStages, Algorithm):
         return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
 
     def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
-        """Returns the kernel."""
         return kernel.build(self, setup, constants)
 
     @model_validator(mode="after")
@@ -415,7 +413,6 @@ def refuse_two_rates(
 
 
 def _written(part: Part) -> dict[str, object]:
-    """Returns options as a scenario has them, without the usual ones."""
     fields, dumped = type(part).model_fields, part.model_dump(mode="json")
     named = {"kind": dumped.pop("kind")} if isinstance(part, StagePart) else {}
     return named | {

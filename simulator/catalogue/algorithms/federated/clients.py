@@ -98,7 +98,6 @@ class LocalWork(LocalOptions, WorkPart):
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
 
     def __call__(self, job: ClientJob, state: object) -> tuple[Work, object]:
-        """Returns the contribution, and the state of the client's optimiser."""
         of_job = job.samples.shape[0] if job.taken is None else job.taken
         rule, proximal = self._rule, cast("Array | None", self.proximal)
         work = client_work.local_steps(
@@ -128,7 +127,6 @@ class ClippedWork(WorkPart):
     """C, largest l2 norm of a sample's gradient."""
 
     def __call__(self, job: ClientJob, state: None) -> tuple[Work, None]:
-        """Returns the mean of the clipped gradients."""
         bound = cast("Array", self.clip_bound)
         made = client_work.clipped_per_sample(
             job.problem, job.read, job.samples[0], bound, key=job.training_key
@@ -148,7 +146,6 @@ class Clip(SendPart):
     """C, largest l2 norm."""
 
     def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
-        """Returns the clipped contribution."""
         bound = cast("Array", self.clip_bound)
         return client_work.clipped(work, bound), state
 
@@ -312,7 +309,6 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        """Returns noise in proportion to what the stage before, and a budget, say."""
         method, batch = setup.scenario.algorithm, setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0

@@ -167,7 +167,6 @@ class Chain(
         return replace(self, is_joint=True) if joint.possible(self, problem) else None
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
-        """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
         draws = problem.takes_key or any(stage.draws for stage in stages)
@@ -191,7 +190,6 @@ class Chain(
     def opened(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> ChainState:
-        """Returns the state with what clients read of the model before a row."""
         step_size, offered = self.step_size.at(event.version), state.weights
         for stage, own in zip(self.adjusted, state.stepping[1:-1], strict=True):
             if isinstance(stage, LeadsStep):
@@ -228,7 +226,6 @@ class Chain(
     def step(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> tuple[ChainState, Info]:
-        """Returns the state after a row, and diagnostics."""
         if not self.is_joint:
             return super().step(problem, state, event)
         state = self.opened(problem, state, event)

@@ -85,7 +85,6 @@ class Compensate(Compensation, ReceivePart):
     kind: Literal["compensate"] = "compensate"
 
     def fits(self, method: Chained) -> None:
-        """Refuses clients whose moves are no gradients."""
         if getattr(method.work, "local_optimizer", None) is not None:
             raise method.refusal(
                 self,
@@ -127,7 +126,6 @@ class AsMoves(ReceivePart):
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: None
     ) -> tuple[Contributions, None]:
-        """Returns the contributions as moves."""
         return contributions._replace(scale=row.local_step_size), state
 
 
@@ -174,13 +172,11 @@ class Cosine(ReceivePart):
     keeps_bound: ClassVar[bool] = True
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
-        """Returns the contribution before the first: none, zeros."""
         return jnp.zeros_like(weights)
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Array
     ) -> tuple[Contributions, Array]:
-        """Returns the contributions, and the row's sum."""
         # Of moves the scale is positive, and no cosine depends on it.
         total, mass = summed(contributions._replace(scale=None))
         norms = kernel.norm(total) * kernel.norm(state)
@@ -208,11 +204,9 @@ class Weigh(WeightPart):
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
-        """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        """Returns the weights, of numbers of the run and its data."""
         weight, shares = self.weight, None
         if self.weighting == "samples":
             sizes = jnp.asarray(setup.shares.num_samples, float)
@@ -398,7 +392,6 @@ class ScaleByWeight(AdjustPart):
     kind: Literal["scale_by_weight"] = "scale_by_weight"
 
     def __call__(self, row: ServerRow, step: Step, state: None) -> tuple[Step, None]:
-        """Returns the step with its direction unweighted."""
         weight = step.weight.astype(step.direction.dtype)
         direction = step.direction / jnp.where(weight > 0, weight, 1)
         step_size = step.step_size * weight
@@ -429,7 +422,6 @@ class Optimise(AdjustPart):
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
-        """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
     def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
@@ -439,7 +431,6 @@ class Optimise(AdjustPart):
     def __call__(
         self, row: ServerRow, step: Step, state: object
     ) -> tuple[Step, object]:
-        """Returns the step in the optimiser's direction."""
         direction, state = optimizing.directed(
             *(self._rule, row.problem, step.direction, state),
             *(row.weights, row.event.version, step.applies),
@@ -466,7 +457,6 @@ class ServerStep(ServerPart):
     def __call__(
         self, row: ServerRow, step: Step, state: None
     ) -> tuple[Array, None, Info]:
-        """Returns the model after the step."""
         weights = row.weights - step.step_size * step.direction
         return weights, state, {"step_size": step.rate}
 
@@ -488,7 +478,6 @@ class Mix(ServerPart):
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: None
     ) -> tuple[Array, None, Info]:
-        """Returns the mixture with the model of the row's only client."""
         message = contributions.message
         assert message is not None
         target = contributions.read[0] - row.local_step_size * message[0]

@@ -65,7 +65,6 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PipelinedState:
-        """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         return PipelinedState(
             weights=weights,
@@ -121,7 +120,6 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
         return places.at[at].set(slot)
 
     def _delay_of(self, problem: HorizontalProblem) -> Int[np.ndarray, " P"]:
-        """Returns the delay of each weight, by the stage that it is of."""
         shapes = shapes_of(problem.model)
         assert shapes is not None
         return np.array(self.delays)[stage_of(shapes, len(self.delays))]

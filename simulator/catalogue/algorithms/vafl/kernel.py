@@ -237,7 +237,6 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         of: Draw,
         version: Int[Array, ""],
     ) -> TableStore | SnapshotStore:
-        """Returns the store after some uploads."""
         store = state.store
         assert store is not None
         if self.current:

@@ -181,7 +181,6 @@ def _perturbed(
 def _of_upload(
     key: Key[Array, ""], party: Int[Array, ""], job: Int[Array, ""]
 ) -> Words:
-    """Returns the key of a party's upload."""
     counter = (
         jnp.asarray(party).astype(jnp.uint32),
         (jnp.asarray(job) - AT_START).astype(jnp.uint32),

@@ -70,7 +70,6 @@ class Leaf(Data, ABC):
         """
 
     def make(self) -> Dataset:
-        """Returns the rows of the folders `train` and `test`."""
         paths, kind = self.located_files(), tag(type(self))
         if not (_number(paths, TRAIN) and _number(paths, TEST)):
             raise DataError(
@@ -108,7 +107,6 @@ class Leaf(Data, ABC):
         return train, (x, y, of_rows)
 
     def located_files(self) -> list[Path]:
-        """Returns the files of the first folder with any, those in `train` first."""
         found = [
             path
             for path in files.candidates(self.folders, NOWHERE_ELSE)
@@ -184,12 +182,10 @@ def recorded(folder: str, origin: str, licence: str) -> Published:
 
 
 def _number(paths: list[Path], half: str) -> int:
-    """Returns how many files are of a half."""
     return sum(path.parent.name == half for path in paths)
 
 
 def _users(path: Path) -> Iterator[tuple[str, dict[str, list[object]]]]:
-    """Yields the users of a file and what it holds of each."""
     try:
         content = json.loads(files.read(path))
         users, of_users = content["users"], content["user_data"]
