@@ -47,7 +47,7 @@ class TableSteps(StepSizes):
         return 1 / (self.curvature[stage] + self.spread[stage] * grown)
 
 
-class Noise(eqx.Module):
+class StagedNoise(eqx.Module):
     """Clipping, and noise on what is clipped, by a sensitivity that stages change.
 
     Attributes:
@@ -82,7 +82,7 @@ class Noise(eqx.Module):
 class Gradient(WorkPart):
     """The gradient of one batch, of samples that are clipped one by one if so asked."""
 
-    _noise: Noise | None
+    _noise: StagedNoise | None
 
     def __call__(self, job: ClientJob, state: None) -> tuple[Work, None]:
         problem, samples, noise = job.problem, job.samples[0], self._noise
@@ -100,7 +100,7 @@ class SentGradient(SendPart):
     """The gradient as it is sent: clipped, unless its samples were, and with noise."""
 
     draws = True
-    _noise: Noise | None
+    _noise: StagedNoise | None
 
     def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
         noise = self._noise
@@ -121,7 +121,7 @@ class Descent(ServerPart):
     """The server steps against each gradient; it may keep the mean of all iterates."""
 
     averaged: bool
-    _noise: Noise | None
+    _noise: StagedNoise | None
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array | None:
         return weights if self.averaged else None
@@ -169,7 +169,7 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
     sensitivity, *steps = (jnp.asarray(column, float) for column in columns)
     noise = None
     if noisy:
-        noise = Noise(
+        noise = StagedNoise(
             last=last,
             sensitivity=sensitivity,
             epsilon=jnp.asarray(config.epsilons(clients), float),

@@ -204,6 +204,7 @@ class Weigh(WeightPart):
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
+        """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
@@ -422,6 +423,7 @@ class Optimise(AdjustPart):
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
+        """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
     def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
