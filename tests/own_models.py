@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from stalesim.simulator.catalogue.models.cnn.part import shapes
+from stalesim.simulator.catalogue.models.cnn.part import Cnn
 from stalesim.simulator.parts.metrics import Metric, Takes
 from stalesim.simulator.problem.models.convolution import convolve, pool
 from stalesim.simulator.problem.models.flat import drawn, glorot, split
@@ -63,7 +63,7 @@ def server(num_outputs: int, shape: tuple[int, ...]) -> Any:
 
 def cnn(num_outputs: int) -> Any:
     """The convolutional network for 28 x 28 pixels, from the same numbers."""
-    of_arrays = shapes((28, 28, 1), (10, 10), 5, num_outputs)
+    of_arrays = Cnn().shapes((28, 28, 1), num_outputs)
 
     def init(key: Array) -> list[Array]:
         fans = [math.prod(shape[1:]) for shape in of_arrays[::2] for _ in range(2)]

@@ -61,7 +61,7 @@ def noise_table(
     """
     rows = []
     for epsilon in epsilons:
-        found = theorem2.least_noise(PUBLISHED, epsilon).best
+        found = theorem2.least_noise(PUBLISHED, epsilon)[0]
         noise = (
             theorem2.theorem2(PUBLISHED, epsilon, otherwise) if found is None else found
         )
@@ -107,7 +107,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
     own = accounting.own(PUBLISHED, PUBLISHED.iterations // WORKERS)
     rows = []
     for epsilon in epsilons:
-        noise = theorem2.least_noise(PUBLISHED, epsilon).best
+        noise = theorem2.least_noise(PUBLISHED, epsilon)[0]
         assert noise is not None
         z = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         seen = privacy_loss_distribution.from_gaussian_mechanism(

@@ -135,7 +135,7 @@ class Algorithm(Part):
         """
         return minibatches(self, seed, pools, protocol, steps=self.steps_per_job)
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", *self.numbers}
         rest = self.model_dump(mode="json", exclude=numbers)

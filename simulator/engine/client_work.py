@@ -285,13 +285,13 @@ def clipped_per_sample(
     count = jnp.maximum(valid.sum(), 1)
     exact = jnp.sum(jnp.where(valid[:, None], rows, 0), axis=0) / count
     size = num_noised or rows.shape[1]
-    mean = mechanisms.clip_samples(rows[:, :size], bound, valid)
-    sent = jnp.concatenate([mean.value, exact[size:]]) if num_noised else mean.value
+    mean, fraction = mechanisms.clip_samples(rows[:, :size], bound, valid)
+    sent = jnp.concatenate([mean, exact[size:]]) if num_noised else mean
     return Work(
         loss=jnp.sum(losses * valid) / count,
         gradient=exact.reshape(weights.shape),
         message=sent.reshape(weights.shape),
-        info={"clipped_fraction": mean.fraction},
+        info={"clipped_fraction": fraction},
     )
 
 
@@ -299,9 +299,9 @@ def clipped(work: Work, bound: Float[Array, ""], num_noised: int | None = None) 
     """Clips a whole contribution, or only what noise will be added to."""
     flat = work.message.reshape(-1)
     size = num_noised or flat.size
-    found = mechanisms.clip(flat[:size], bound)
-    sent = jnp.concatenate([found.value, flat[size:]]) if num_noised else found.value
-    info = {"clipped_fraction": found.clipped.astype(flat.dtype)}
+    sent, is_clipped = mechanisms.clip(flat[:size], bound)
+    sent = jnp.concatenate([sent, flat[size:]]) if num_noised else sent
+    info = {"clipped_fraction": is_clipped.astype(flat.dtype)}
     return work._replace(
         message=sent.reshape(work.message.shape), info=work.info | info
     )
@@ -317,11 +317,11 @@ def noised(
     """Adds noise to a contribution, or to its beginning."""
     flat = work.message.reshape(-1)
     size = num_noised or flat.size
-    found = NOISE[law](key, flat[:size], scale)
-    sent = jnp.concatenate([found.value, flat[size:]]) if num_noised else found.value
+    sent, noise_norm = NOISE[law](key, flat[:size], scale)
+    sent = jnp.concatenate([sent, flat[size:]]) if num_noised else sent
     return work._replace(
         message=sent.reshape(work.message.shape),
-        info=work.info | {"noise_norm": found.noise_norm},
+        info=work.info | {"noise_norm": noise_norm},
     )
 
 

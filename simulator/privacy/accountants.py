@@ -171,7 +171,6 @@ class Optimal(_OfPure):
     NAME = "optimal"
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         epsilons, numbers = _epsilons(counts)
         best = composition.optimal(max(epsilons), sum(numbers), delta)
         if len(epsilons) == 1:
@@ -269,7 +268,6 @@ class Lemma2(Accountant):
     NAME: ClassVar[str] = "lemma2"
 
     def compose(self, counts: Counts, delta: float) -> float:
-        """Computes epsilon at delta > 0 of at least one release."""
         slope, largest = 0.0, math.inf
         for event, count in counts:
             ratio, variance = event.sampling_ratio, event.noise**2

@@ -1,8 +1,8 @@
 """Composition of pure epsilons in closed form: basic, advanced, optimal.
 
 Every function takes the distinct epsilons of the releases and how often each occurs,
-and returns an epsilon that holds together with `delta`, for an adversary who may choose
-each mechanism after seeing the earlier ones.
+and returns an epsilon that holds together with `delta`, in (0, 1), for an adversary who
+may choose each mechanism after seeing the earlier ones.
 """
 
 import math
@@ -19,10 +19,6 @@ below 1e-300."""
 def basic(epsilons: Sequence[float], counts: Sequence[int]) -> float:
     """Returns the sum of epsilons, which holds at delta 0.
 
-    Args:
-        epsilons: > 0, one for each kind of release.
-        counts: Number of releases of each kind, >= 0.
-
     Source: Dwork, McSherry, Nissim and Smith (2006).
     """
     return math.fsum(n * e for e, n in zip(epsilons, counts, strict=True))
@@ -33,11 +29,6 @@ def advanced(epsilons: Sequence[float], counts: Sequence[int], delta: float) -> 
 
     Sum of eps (e^eps - 1), plus sqrt(2 ln(1 / delta) sum of eps^2); it can exceed
     `basic`. For unequal epsilons it is implied by `kairouz`, which is smaller.
-
-    Args:
-        epsilons: > 0, one for each kind of release.
-        counts: Number of releases of each kind, >= 0.
-        delta: Failure probability, in (0, 1).
 
     Source: Dwork, Rothblum and Vadhan, Boosting and Differential Privacy (2010),
     Theorem III.3.
@@ -50,11 +41,6 @@ def advanced(epsilons: Sequence[float], counts: Sequence[int], delta: float) -> 
 
 def kairouz(epsilons: Sequence[float], counts: Sequence[int], delta: float) -> float:
     """Returns the Kairouz-Oh-Viswanath closed bound for unequal epsilons.
-
-    Args:
-        epsilons: > 0, one for each kind of release.
-        counts: Number of releases of each kind, >= 0.
-        delta: Failure probability, in (0, 1).
 
     Source: Kairouz, Oh and Viswanath, The Composition Theorem for Differential Privacy
     (2015), Theorem 3.5 (3.4 where the epsilons are equal).
@@ -73,11 +59,6 @@ def optimal(epsilon: float, count: int, delta: float) -> float:
     Viswanath state it on the lattice epsilon * (count - 2 i); this is the same curve
     between those points. Sums are over logarithms of probabilities within 40 standard
     deviations, so that a million releases neither overflow nor fill the memory.
-
-    Args:
-        epsilon: Epsilon of one release, > 0 and finite.
-        count: Number of releases, >= 0.
-        delta: Failure probability, in (0, 1).
 
     Source: Kairouz, Oh and Viswanath (2015), Theorem 3.3; Murtagh and Vadhan, The
     Complexity of Computing the Optimal Composition of Differential Privacy (2016),

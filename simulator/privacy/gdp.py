@@ -179,7 +179,7 @@ def epsilon(mu: float, delta: float) -> float:
     return _root(lambda value: delta_at(mu, value) - delta, 0.0, highest)
 
 
-def _check(form: Any, sampling_ratio: float) -> None:
+def _check(form: object, sampling_ratio: float) -> None:
     if form not in get_args(Form):
         raise UserError(
             f"accountant must be one of {', '.join(get_args(Form))}, got {form!r}; "

@@ -97,11 +97,11 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         lipschitz=noise.bound,
         delta=budget.delta,
     )
-    found = theorem2.least_noise(setting, budget.epsilon)
-    if found.best is None:
-        raise ScenarioError(_refusal(setting, budget.epsilon, found.why))
+    best, why = theorem2.least_noise(setting, budget.epsilon)
+    if best is None:
+        raise ScenarioError(_refusal(setting, budget.epsilon, why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
-    return found.best.sigma_sum if of_sum else found.best.sigma_mean
+    return best.sigma_sum if of_sum else best.sigma_mean
 
 
 def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
@@ -120,7 +120,7 @@ def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
         )
     # The least of all mu is not on the grid; some epsilon a little above it is.
     near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
-    met = (e for e in near if theorem2.least_noise(setting, e).admissible)
+    met = (e for e in near if theorem2.least_noise(setting, e)[0])
     return (
         f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
         f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"

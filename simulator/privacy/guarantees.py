@@ -178,7 +178,7 @@ def lacking(drawing: Drawing) -> list[str]:
     return lacks
 
 
-def _measured(tree: Any, key: str = "") -> list[str]:
+def _measured(tree: object, key: str = "") -> list[str]:
     """Returns the entries of a configuration that are computed from the data."""
     if isinstance(tree, dict):
         return [found for k, v in tree.items() for found in _measured(v, k)]

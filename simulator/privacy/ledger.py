@@ -9,7 +9,7 @@ when a run is over.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -61,26 +61,6 @@ class CommitCosts:
         counts = np.empty_like(number)
         counts[order] = 2 * number - 1
         return counts
-
-
-class Entries(NamedTuple):
-    """The state of every client's privacy at one evaluation.
-
-    Attributes:
-        time: Virtual seconds.
-        client: Number of the client, from 0, for every accountant.
-        releases: Messages sent so far.
-        epsilon: Epsilon with the ledger's delta; inf where nothing protects.
-        accountant: Index of the accountant's name.
-        formal: Whether both release and composition are proved.
-    """
-
-    time: float
-    client: Int[np.ndarray, " J"]
-    releases: Int[np.ndarray, " J"]
-    epsilon: Float[np.ndarray, " J"]
-    accountant: Int[np.ndarray, " J"]
-    formal: np.ndarray
 
 
 class Ledger:
@@ -156,8 +136,13 @@ class Ledger:
         self._client, self._sent = self._client[:0], self._sent[:0]
         return np.cumsum(self._added, axis=0)
 
-    def entries(self) -> Iterator[Entries]:
-        """Yields the entries of the run's evaluations, in order of time."""
+    def entries(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yields columns of an entry for each client and accountant, by evaluation.
+
+        `time` in virtual seconds; `client` from 0; `releases`, messages sent so far;
+        `epsilon` with the ledger's delta, inf where nothing protects; `accountant`, the
+        index of its name; `formal`, whether release and composition are proved.
+        """
         counts = self.counts()
         K, A = len(self.guarantees), len(self.accountants)
         formal = np.array(
@@ -170,14 +155,14 @@ class Ledger:
         client = np.repeat(np.arange(K, dtype=np.int32), A)
         accountant = np.tile(np.arange(A, dtype=np.int32), K)
         for row, time in enumerate(self._times):
-            yield Entries(
-                time=time,
-                client=client,
-                releases=np.repeat(counts[row], A),
-                epsilon=epsilons[row].reshape(-1),
-                accountant=accountant,
-                formal=formal.reshape(-1),
-            )
+            yield {
+                "time": np.full(K * A, time),
+                "client": client,
+                "releases": np.repeat(counts[row], A),
+                "epsilon": epsilons[row].reshape(-1),
+                "accountant": accountant,
+                "formal": formal.reshape(-1),
+            }
 
     def apply(
         self,

@@ -13,17 +13,19 @@ radial_exponential     |z|_2^(1-p) exp(-|z|_2 / scale)      none, where p >= 2
 gaussian               exp(-|z|_2^2 / (2 std^2))            none; see `accountants`
 =====================  ===================================  ==========================
 
+Each takes a key and a scale for each gradient. A scale is >= 0, in the gradient's
+units; zero adds exactly nothing.
+
 The laws are those of real numbers. Uniforms have 32 bits (24 in float32), so normal
 coordinates end at 5.4 (float32) or 6.3 (float64) standard deviations; what a real
 deployment loses to rounding (Mironov, 2012) is not modelled.
 """
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from .noise import Words, threefry
 
@@ -35,32 +37,8 @@ _WIDTH, _CHUNKS = 512, 8
 cores are busy: 130 against 10 microseconds at 7,850 dimensions."""
 
 
-class Noised(NamedTuple):
-    """A gradient with noise."""
-
-    value: Float[Array, "*c p"]
-    noise_norm: Float[Array, "*c"]
-    """l2 norm of what was added."""
-
-
-class Clipped(NamedTuple):
-    """A gradient scaled down to a bound."""
-
-    value: Float[Array, "*c p"]
-    norm: Float[Array, "*c"]
-    """l2 norm before clipping."""
-    clipped: Bool[Array, "*c"]
-    """Whether the norm exceeded the bound."""
-
-
-class ClippedMean(NamedTuple):
-    """The mean of samples' gradients, each scaled down to a bound."""
-
-    value: Float[Array, "..."]
-    fraction: Float[Array, ""]
-    """Clipped share of the valid samples, in [0, 1]; zero where none is valid."""
-    num_samples: Int[Array, ""]
-    """Number of valid samples, by which the mean was divided."""
+Noised = tuple[Float[Array, "*c p"], Float[Array, "*c"]]
+"""A gradient with noise, and the l2 norm of what was added."""
 
 
 def laplace(
@@ -70,14 +48,8 @@ def laplace(
 ) -> Noised:
     """Adds independent Laplace noise to every coordinate.
 
-    Private for the l1 sensitivity; with an l2 sensitivity as large it is only
-    sqrt(p) epsilon-DP. One generator call and one logarithm a coordinate.
-
-    Args:
-        key: One for each gradient.
-        gradient: Gradient to release.
-        scale: l1 sensitivity over epsilon, >= 0, in the gradient's units; zero adds
-            exactly nothing.
+    The scale is the l1 sensitivity over epsilon; with an l2 sensitivity as large it is
+    only sqrt(p) epsilon-DP. One generator call and one logarithm a coordinate.
 
     Source: Dwork, McSherry, Nissim and Smith (2006), Proposition 1; M-01, reading C.
     """
@@ -94,19 +66,14 @@ def spherical_laplace(
 ) -> Noised:
     """Adds noise of density proportional to exp(-norm / scale), norm in l2.
 
-    Its direction is uniform and its norm Gamma(shape p, scale). Drawn as a scale
+    The scale is the l2 sensitivity over epsilon. The direction of the noise is uniform
+    and its norm Gamma(shape p, scale). Drawn as a scale
     mixture of normals, exactly: scale * chi * g, where g holds p standard normal
     numbers and chi squared has p + 1 degrees of freedom. The latter is twice a sum of
     (p + 1) // 2 exponentials (two to a generator call and logarithm), plus a squared
     normal where p is even; no rejection. On CPU it takes
     2 microseconds at p = 785 and 10 at 7,850, where g takes 7 and 90;
     `jax.random.gamma`, exact by rejection, takes 4 to 11 at any p.
-
-    Args:
-        key: One for each gradient.
-        gradient: Gradient to release.
-        scale: l2 sensitivity over epsilon, >= 0, in the gradient's units; zero adds
-            exactly nothing.
 
     Source: the density is that of MAPA's Theorem 1 (M-01, reading A) and of Chaudhuri,
     Monteleoni and Sarwate (2011), Algorithm 1; the mixture is that of Gomez,
@@ -122,16 +89,10 @@ def radial_exponential(
     gradient: Float[Array, "*c p"],
     scale: Float[Array, "*#c"],
 ) -> Noised:
-    """Adds noise of uniform direction and exponentially distributed l2 norm.
+    """Adds noise of uniform direction and exponential l2 norm, whose mean is the scale.
 
     Not differentially private at any epsilon where p >= 2: its density is singular at
     the origin. It has the second moment 2 scale^2 of the paper in every dimension.
-
-    Args:
-        key: One for each gradient.
-        gradient: Gradient to release.
-        scale: Mean of the noise's norm, >= 0, in the gradient's units; zero adds
-            exactly nothing.
 
     Source: MAPA, section 4 and equation 8; M-01, reading B.
     """
@@ -149,11 +110,7 @@ def gaussian(
 ) -> Noised:
     """Adds independent normal noise to every coordinate.
 
-    Args:
-        key: One for each gradient.
-        gradient: Gradient to release.
-        std: Standard deviation of a coordinate, >= 0, in the gradient's units: noise
-            multiplier times l2 sensitivity; zero adds exactly nothing.
+    Its standard deviation is the noise multiplier times the l2 sensitivity.
 
     Source: Dwork and Roth, The Algorithmic Foundations of Differential Privacy (2014),
     appendix A.
@@ -161,7 +118,9 @@ def gaussian(
     return _added(gradient, std, _normals(key, gradient.shape[-1], gradient.dtype))
 
 
-def clip(gradient: Float[Array, "*c p"], bound: Float[Array, "*#c"]) -> Clipped:
+def clip(
+    gradient: Float[Array, "*c p"], bound: Float[Array, "*#c"]
+) -> tuple[Float[Array, "*c p"], Bool[Array, "*c"]]:
     """Scales a whole gradient down to an l2 norm of at most `bound`.
 
     A gradient within the bound keeps its bits. On a batch mean this gives sensitivity
@@ -171,19 +130,22 @@ def clip(gradient: Float[Array, "*c p"], bound: Float[Array, "*#c"]) -> Clipped:
         gradient: Mean over a batch, or anything else.
         bound: >= 0, in the gradient's units; inf never clips.
 
+    Returns:
+        The gradient, and whether its norm exceeded the bound.
+
     Source: MAPA, Algorithm 1, edge line 5; Abadi et al. (2016), Algorithm 1.
     """
     norm = _norm(gradient)
     limit = jnp.broadcast_to(bound, norm.shape).astype(gradient.dtype)
     factor, clipped = _factor(norm, limit)
-    return Clipped(gradient * factor[..., None], norm, clipped)
+    return gradient * factor[..., None], clipped
 
 
 def clip_samples(
     gradients: Float[Array, "samples ..."],
     bound: Float[Array, ""],
     valid: Bool[Array, " samples"],
-) -> ClippedMean:
+) -> tuple[Float[Array, "..."], Float[Array, ""]]:
     """Scales each sample's gradient down to an l2 norm of at most `bound`, then means.
 
     Replacing one sample moves the mean by at most 2 bound / num_samples. Rows that are
@@ -194,6 +156,9 @@ def clip_samples(
         bound: Most norm, >= 0, in the gradients' units; inf never clips.
         valid: Whether each row is a sample; the others are padding.
 
+    Returns:
+        The mean, and the clipped share of the valid samples, zero where there is none.
+
     Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1,
     with the number of samples for the lot size; M-03.
     """
@@ -201,14 +166,10 @@ def clip_samples(
     rows = jnp.where(valid[:, None], rows, jnp.zeros_like(rows))
     norm = _norm(rows)
     factor, clipped = _factor(norm, jnp.broadcast_to(bound, norm.shape))
-    count = jnp.sum(valid)
-    divisor = jnp.maximum(count, 1).astype(rows.dtype)
+    divisor = jnp.maximum(jnp.sum(valid), 1).astype(rows.dtype)
     mean = jnp.sum(rows * factor[:, None], axis=0) / divisor
-    return ClippedMean(
-        mean.reshape(gradients.shape[1:]),
-        jnp.sum(clipped).astype(rows.dtype) / divisor,
-        count,
-    )
+    fraction = jnp.sum(clipped).astype(rows.dtype) / divisor
+    return mean.reshape(gradients.shape[1:]), fraction
 
 
 def _added(
@@ -218,7 +179,7 @@ def _added(
 ) -> Noised:
     wide = jnp.broadcast_to(scale, gradient.shape[:-1]).astype(gradient.dtype)
     noise = wide[..., None] * unit
-    return Noised(gradient + noise, _norm(noise))
+    return gradient + noise, _norm(noise)
 
 
 def _factor(

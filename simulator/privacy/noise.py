@@ -83,6 +83,5 @@ def _pairs(
 def _laid(
     first: Float[Array, "*s pairs"], second: Float[Array, "*s pairs"], num_columns: int
 ) -> Float[Array, "*s num_columns"]:
-    """Returns both numbers of each pair as successive columns."""
     both = jnp.stack([first, second], axis=-1)
     return both.reshape(*first.shape[:-1], -1)[..., :num_columns]

@@ -53,57 +53,24 @@ class AccountantPart(NamedPart):
         return function_at(self.made_by, f"{self.name}.made_by", own=own)()
 
 
-BASIC = AccountantPart(
-    "basic",
-    "stalesim.simulator.privacy.accountants:Basic",
-    pure=True,
-    meaning="sum of epsilons",
+def _own(name: str, made_by: str, meaning: str, **facts: bool) -> AccountantPart:
+    module = "stalesim.simulator.privacy.accountants"
+    return AccountantPart(name, f"{module}:{made_by}", meaning=meaning, **facts)
+
+
+BASIC = _own("basic", "Basic", "sum of epsilons", pure=True)
+ADVANCED = _own("advanced", "Advanced", "advanced composition", pure=True)
+OPTIMAL = _own("optimal", "Optimal", "optimal composition of equal epsilons", pure=True)
+RDP = _own("rdp", "Rdp", "Renyi divergences", gaussian=True, pure=True)
+PLD = _own(
+    *("pld", "Pld", "privacy loss distributions"), gaussian=True, pure=True, slow=True
 )
-ADVANCED = AccountantPart(
-    "advanced",
-    "stalesim.simulator.privacy.accountants:Advanced",
-    pure=True,
-    meaning="advanced composition",
-)
-OPTIMAL = AccountantPart(
-    "optimal",
-    "stalesim.simulator.privacy.accountants:Optimal",
-    pure=True,
-    meaning="optimal composition of equal epsilons",
-)
-RDP = AccountantPart(
-    "rdp",
-    "stalesim.simulator.privacy.accountants:Rdp",
-    gaussian=True,
-    pure=True,
-    meaning="Renyi divergences",
-)
-PLD = AccountantPart(
-    "pld",
-    "stalesim.simulator.privacy.accountants:Pld",
-    gaussian=True,
-    pure=True,
-    slow=True,
-    meaning="privacy loss distributions",
-)
-GDP = AccountantPart(
-    "gdp",
-    "stalesim.simulator.privacy.accountants:Gdp",
-    gaussian=True,
-    meaning="Gaussian differential privacy",
-)
-LEMMA2 = AccountantPart(
-    "lemma2",
-    "stalesim.simulator.privacy.accountants:Lemma2",
-    gaussian=True,
-    meaning="Lemmas 2 to 4 of A(DP)2SGD",
-)
-THEOREM2 = AccountantPart(
-    "theorem2",
-    "stalesim.simulator.privacy.accountants:Theorem2",
+GDP = _own("gdp", "Gdp", "Gaussian differential privacy", gaussian=True)
+LEMMA2 = _own("lemma2", "Lemma2", "Lemmas 2 to 4 of A(DP)2SGD", gaussian=True)
+THEOREM2 = _own(
+    *("theorem2", "Theorem2", "Theorem 2 of A(DP)2SGD, never formal (A-05)"),
     gaussian=True,
     counts_all=True,
-    meaning="Theorem 2 of A(DP)2SGD, never formal (A-05)",
 )
 
 

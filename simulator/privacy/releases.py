@@ -196,7 +196,6 @@ class Pure(Release):
         return self.epsilon < math.inf
 
 
-@dataclass(frozen=True)
 class Laplace(Pure):
     """A release with independent Laplace noise on every coordinate.
 

@@ -183,7 +183,7 @@ class Protocol(Asking):
         """
         return Cadence(width=1, num_registers=in_flight + 1)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         """Returns what it says of itself to analysis, as plain values for manifests.
 
         Analysis asks these and no protocol's name. A protocol replaces what differs.

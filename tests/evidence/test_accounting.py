@@ -139,7 +139,7 @@ def test_theorem_2_is_no_promise_to_who_sees_whose_turn_it_is() -> None:
     """
     from dp_accounting.pld import privacy_loss_distribution
 
-    best = theorem2.least_noise(PUBLISHED, 10.0).best
+    best = theorem2.least_noise(PUBLISHED, 10.0)[0]
     assert best is not None
     z = PUBLISHED.multiplier(best.sigma_sum, "sum")
     alone = own(PUBLISHED, PUBLISHED.iterations // 16)

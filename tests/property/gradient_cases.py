@@ -1,5 +1,6 @@
 """What is differentiated in runs, as functions of arrays, in sizes that are drawn."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -8,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
-from stalesim.simulator.catalogue.models.deep_cnn.network import DeepCnnNetwork
-from stalesim.simulator.catalogue.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork, DeepCnnNetwork
+from stalesim.simulator.catalogue.models.cnn.part import Cnn, DeepCnn
 from stalesim.simulator.catalogue.models.lstm.layers import both_ways
 from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork, PartyLstm
 from stalesim.simulator.catalogue.models.lstm.part import Lstm
@@ -130,11 +130,10 @@ def cnn(draw: Draw) -> Case:
     height, width = (
         2 * (kernel + 1) + kernel - 1 + draw.one_of(0, 1) for _ in range(2)
     )
-    model = CnnNetwork(
-        height, width, draw.one_of(1, 2), (draw.width(), draw.width()), kernel,
-        draw.width(),
-    )  # fmt: skip
-    x = draw.normal(draw.rows(), height * width * model.depth)
+    image = (height, width, draw.one_of(1, 2))
+    config = Cnn(channels=(draw.width(), draw.width()), kernel=kernel)
+    model = CnnNetwork(config, image, draw.width())
+    x = draw.normal(draw.rows(), math.prod(image))
     return Case(model.apply, (draw.weights(model.num_weights), x), 2)
 
 

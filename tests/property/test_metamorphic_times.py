@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator.catalogue.protocols.bounded import Bounded
-from stalesim.simulator.catalogue.protocols.centralised import Centralised
-from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
+from stalesim.simulator.catalogue.protocols.turns import Centralised, Cyclic
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
 from stalesim.simulator.world.laws.distributions import Constant, Scipy

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stalesim.simulator.catalogue.protocols.gossip import Gossip
-from stalesim.simulator.catalogue.protocols.hierarchy.hierarchy import Hierarchy
+from stalesim.simulator.catalogue.protocols.hierarchy import Hierarchy
 from stalesim.simulator.engine import row_waves
 from stalesim.simulator.files.timeline import NO_WORKER, Jobs, Kind, Outcome, Rows
 from stalesim.simulator.timelines.simulated import SimulatedTimeline

@@ -109,7 +109,7 @@ def flat(models: Any) -> np.ndarray:
 @partial(jax.vmap, in_axes=(None, 0, 0, None))
 def drawn(key: Any, worker: Any, job: Any, num: int) -> Any:
     key = jax.random.fold_in(jax.random.fold_in(key, worker), job)
-    return mechanisms.gaussian(key, jnp.zeros(num), jnp.asarray(1.0)).value
+    return mechanisms.gaussian(key, jnp.zeros(num), jnp.asarray(1.0))[0]
 
 
 def noises(plan: Prepared, rows: Rows) -> list[Any]:

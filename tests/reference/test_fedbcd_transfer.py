@@ -99,7 +99,7 @@ def assert_agree(plan: Prepared, found: Ran) -> None:
     for party, expected, first in zip(
         (LABELLED, OTHER), history[-1], begun, strict=True
     ):
-        mine = theta(plan, party, np.asarray(found.state.weights[party]))
+        mine = theta(plan, party, np.asarray(found.state[party]))
         np.testing.assert_allclose(mine, expected, *NEAR)
         assert np.abs(expected - first).max() > 1e-3
     np.testing.assert_allclose(found.infos["loss"], losses, 1e-9)
@@ -144,7 +144,7 @@ def test_in_sequence_each_party_sees_what_the_other_left() -> None:
                 slope = jax.grad(lambda w, p=party, o=others: loss(p, w, o))(own)
                 own = own - STEP * (slope + l2 * own)
             weights = weights.at[party].set(own)
-    np.testing.assert_allclose(state.weights, weights, 1e-9, 1e-12)
+    np.testing.assert_allclose(state, weights, 1e-9, 1e-12)
 
 
 def test_components_are_counted_as_bytes() -> None:

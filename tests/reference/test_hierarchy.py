@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
-from stalesim.simulator.catalogue.protocols.hierarchy.hierarchy import Hierarchy
+from stalesim.simulator.catalogue.protocols.hierarchy import Hierarchy
 from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.files.timeline import Kind, Outcome
 from stalesim.simulator.scenario.study import merge

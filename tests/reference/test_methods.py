@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.catalogue.protocols.routed.routed import Routes
+from stalesim.simulator.catalogue.protocols.routed import Routes
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.timeline import NO_SAMPLE
 from stalesim.simulator.scenario.study import Run

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.algorithms.pipelined.kernel import stage_of
-from stalesim.simulator.catalogue.protocols.pipeline import Pipeline
+from stalesim.simulator.catalogue.protocols.turns import Pipeline
 from stalesim.simulator.engine.simulation import Prepared
 from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.parts.errors import ScenarioError

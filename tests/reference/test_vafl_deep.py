@@ -128,9 +128,7 @@ def noise_of(plan: Prepared, key: Any = None) -> twin.Noise | None:
         if (party, job) not in drawn:
             ids = jnp.arange(plan.problem.num_samples)
             at = key, jnp.int32(party), jnp.int32(job)
-            (hidden,) = inside(
-                key, noise.hidden, *at[1:], ids, hidden_shapes(embedding)
-            )
+            (hidden,) = inside(key, noise, *at[1:], ids, hidden_shapes(embedding))
             last = noise.fixed * draw(*at, ids, embedding.num_outputs)
             drawn[party, job] = np.asarray(hidden), np.asarray(last)
         hidden, last = drawn[party, job]

@@ -231,7 +231,7 @@ def test_tests_near_a_change(
     "file",
     [
         "catalogue/algorithms/federated/weights",
-        "catalogue/algorithms/tables/ringleader",
+        "catalogue/algorithms/tables",
         "catalogue/laws/markov",
         "problem/metrics/fairness",
         "catalogue/protocols/buffered",

@@ -11,9 +11,9 @@ from stalesim.simulator import studies
 from stalesim.simulator.catalogue.algorithms.federated.part import Mechanism
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
-from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.catalogue.protocols.turns import Cyclic
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.files.timeline import NO_WORKER, Jobs, Kind, Outcome, StopReason

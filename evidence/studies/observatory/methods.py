@@ -15,7 +15,7 @@ from stalesim.analysis.theory import expected_order_statistic
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.catalogue.protocols.phases import Phases
-from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.catalogue.protocols.routed import Routed
 from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 
 from . import closed_forms as theory

@@ -67,7 +67,7 @@ def dataset(
     return finished(config, name, train, test, **facts)
 
 
-def by_name(given: Mapping[str, Any]) -> dict[str, Shaped[np.ndarray, "..."]]:
+def by_name(given: Mapping[str, object]) -> dict[str, Shaped[np.ndarray, "..."]]:
     """Returns arrays by the names that a file has: several inputs as `x/NAME`.
 
     Args:
@@ -234,7 +234,6 @@ def classes(
 def _targets_of(
     place: str | Path, arrays: Arrays, name: str, num_rows: int
 ) -> Num[np.ndarray, " N *L"]:
-    """Returns the targets of a name, one of each row."""
     if name not in arrays:
         raise missing(place, name, arrays)
     found = targets(place, name, arrays[name])
@@ -252,7 +251,6 @@ def _check_alike(
     test: tuple[np.ndarray, np.ndarray],
     fields: tuple[tuple[Field, ...], tuple[Field, ...]],
 ) -> None:
-    """Refuses test rows that are not such as the training rows are."""
     (x, y), (x_test, y_test) = train, test
     shapes = [[(field.name, field.shape) for field in each] for each in fields]
     if x.shape[1:] != x_test.shape[1:] or shapes[0] != shapes[1]:

@@ -94,7 +94,6 @@ class Cifar100(FileData):
     """Which of its two labels a row is to be classified by."""
 
     def make(self) -> Dataset:
-        """Returns CIFAR-100 from its archive, with columns as CIFAR-10 has them."""
         paths = self.files.complete()
         train, test = records(
             paths[self.files.roles[0]], HALVES, (NUM_COARSE, NUM_FINE)

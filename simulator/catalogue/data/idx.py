@@ -28,19 +28,18 @@ ROLES = (
 """Official names of a set's four files, without `.gz`."""
 
 
-def _files(
-    mirrors: tuple[str, ...], *known: tuple[str, int, str, str]
-) -> tuple[PublishedFile, ...]:
-    """Returns a set's gzip files: of each name, bytes, md5, and md5 unpacked."""
+def _files(mirrors: tuple[str, ...], known: str) -> tuple[PublishedFile, ...]:
+    """Returns a set's gzip files, a line for each role: bytes, md5, md5 unpacked."""
     return tuple(
         PublishedFile(
-            name,
+            f"{role}.gz",
             f"md5:{md5}",
-            size,
+            int(size),
             f"md5:{unpacked}",
-            tuple(m + name for m in mirrors),
+            tuple(f"{mirror}{role}.gz" for mirror in mirrors),
         )
-        for name, size, md5, unpacked in known
+        for role, line in zip(ROLES, known.strip().splitlines(), strict=True)
+        for size, md5, unpacked in (line.split(),)
     )
 
 
@@ -55,30 +54,12 @@ MNIST = Published(
             "https://ossci-datasets.s3.amazonaws.com/mnist/",
             "https://storage.googleapis.com/cvdf-datasets/mnist/",
         ),
-        (
-            "train-images-idx3-ubyte.gz",
-            9_912_422,
-            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            "6bbc9ace898e44ae57da46a324031adb",
-        ),
-        (
-            "train-labels-idx1-ubyte.gz",
-            28_881,
-            "d53e105ee54ea40749a09fcbcd1e9432",
-            "a25bea736e30d166cdddb491f175f624",
-        ),
-        (
-            "t10k-images-idx3-ubyte.gz",
-            1_648_877,
-            "9fb629c4189551a2d022fa330f9573f3",
-            "2646ac647ad5339dbf082846283269ea",
-        ),
-        (
-            "t10k-labels-idx1-ubyte.gz",
-            4_542,
-            "ec29112dd5afa0611ce80d1b7f02629c",
-            "27ae3e4e09519cfbb04c329615203637",
-        ),
+        """
+         9_912_422 f68b3c2dcbeaaa9fbdd348bbdeb94873 6bbc9ace898e44ae57da46a324031adb
+            28_881 d53e105ee54ea40749a09fcbcd1e9432 a25bea736e30d166cdddb491f175f624
+         1_648_877 9fb629c4189551a2d022fa330f9573f3 2646ac647ad5339dbf082846283269ea
+             4_542 ec29112dd5afa0611ce80d1b7f02629c 27ae3e4e09519cfbb04c329615203637
+        """,
     ),
 )
 FASHION_MNIST = Published(
@@ -89,30 +70,12 @@ FASHION_MNIST = Published(
             "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
             "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
         ),
-        (
-            "train-images-idx3-ubyte.gz",
-            26_421_880,
-            "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-            "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-        ),
-        (
-            "train-labels-idx1-ubyte.gz",
-            29_515,
-            "25c81989df183df01b3e8a0aad5dffbe",
-            "9018921c3c673c538a1fc5bad174d6f9",
-        ),
-        (
-            "t10k-images-idx3-ubyte.gz",
-            4_422_102,
-            "bef4ecab320f06d8554ea6380940ec79",
-            "8181f5470baa50b63fa0f6fddb340f0a",
-        ),
-        (
-            "t10k-labels-idx1-ubyte.gz",
-            5_148,
-            "bb300cfdad3c16e7a12a480ee83cd310",
-            "15d484375f8d13e6eb1aabb0c3f46965",
-        ),
+        """
+        26_421_880 8d4fb7e6c68d591d4c3dfef9ec88bf0d f4a8712d7a061bf5bd6d2ca38dc4d50a
+            29_515 25c81989df183df01b3e8a0aad5dffbe 9018921c3c673c538a1fc5bad174d6f9
+         4_422_102 bef4ecab320f06d8554ea6380940ec79 8181f5470baa50b63fa0f6fddb340f0a
+             5_148 bb300cfdad3c16e7a12a480ee83cd310 15d484375f8d13e6eb1aabb0c3f46965
+        """,
     ),
 )
 RECORDS = {"mnist": MNIST, "fashion_mnist": FASHION_MNIST}

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Shaped
@@ -14,29 +14,15 @@ from pydantic import (
     model_validator,
 )
 
-from ...files.reading import columns, files
-from ...files.reading.columns import Columns, TextColumns
+from ...files.reading import files
+from ...files.reading.columns import Columns, TextColumns, parquet
 from ...parts.base import FilePath, Rule
 from ...parts.errors import DataError
-from ...problem.data import base, groups
-from ...problem.data.base import Dataset
+from ...problem.data import groups
+from ...problem.data.base import Dataset, Grouping, hint
 from ...problem.data.parts import Data
 from . import arrays
 from .arrays import Arrays
-
-
-class TableSet(NamedTuple):
-    """The tables of a data set.
-
-    Attributes:
-        name: Name of the set in tables and figures.
-        train: Rows to train by, or to divide.
-        test: Rows to test by, if they are given apart.
-    """
-
-    name: str
-    train: Columns
-    test: Columns | None = None
 
 
 def _names(value: Any) -> Any:
@@ -82,7 +68,7 @@ class Tabular(Data, ABC):
         return self
 
     @abstractmethod
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         """Reads the tables.
 
         Raises:
@@ -127,7 +113,7 @@ class Tabular(Data, ABC):
                 if name not in there:
                     raise DataError(
                         f"problem.data.{key} must be a column of {table.path}, got "
-                        f"{name!r}; {base.hint(name, table.names)}"
+                        f"{name!r}; {hint(name, table.names)}"
                     )
         used = [*self._targets, *(self.groups or ())]
         found = self.features or tuple(n for n in table.names if n not in used)
@@ -139,7 +125,7 @@ class Tabular(Data, ABC):
             )
         return found
 
-    def _groupings(self, table: Columns) -> tuple[Any, ...]:
+    def _groupings(self, table: Columns) -> tuple[Grouping, ...]:
         return tuple(
             groups.grouping(name, table.values(name, "a group"))
             for name in self.groups or ()
@@ -174,7 +160,7 @@ def _refuse_missing(table: Columns, wanted: tuple[str, ...]) -> None:
         if name not in there:
             raise DataError(
                 f"{table.path} must have the column {name!r} of the training rows, got "
-                f"none; {base.hint(name, table.names)}"
+                f"none; {hint(name, table.names)}"
             )
 
 
@@ -213,9 +199,9 @@ class Csv(Tabular):
     path: FilePath
     """File with the rows."""
 
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         path = files.located(self.path, "problem.data.path")
-        return TableSet(path.stem, TextColumns(path))
+        return path.stem, TextColumns(path), None
 
 
 class Parquet(Tabular):
@@ -227,8 +213,8 @@ class Parquet(Tabular):
     test: FilePath | None = None
     """File with the rows to test by; without one, rows are set aside."""
 
-    def tables(self) -> TableSet:
+    def tables(self) -> tuple[str, Columns, Columns | None]:
         path = files.located(self.path, "problem.data.path")
         test = self.test and files.located(self.test, "problem.data.test")
-        rows = columns.parquet(path)
-        return TableSet(path.stem, rows, columns.parquet(test) if test else None)
+        rows = parquet(path)
+        return path.stem, rows, parquet(test) if test else None

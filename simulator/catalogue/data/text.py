@@ -107,7 +107,6 @@ def blocks(tokens: Int32[np.ndarray, " n"], length: int) -> Samples:
 
 
 def _own(given: str) -> tuple[str, str]:
-    """Returns the name of the user's file, and its text."""
     path: Path = files.located(given, "problem.data.path")
     content = files.read(path)
     if len(content) > files.MOST_TEXT:

@@ -12,7 +12,7 @@ Source: Benjamini and Hochberg, Controlling the False Discovery Rate (Journal of
 Royal Statistical Society B 1995).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, log
 from typing import Any, NamedTuple
 
@@ -82,7 +82,7 @@ class SeriesFit(NamedTuple):
     """
 
     memory: str
-    law: dict[str, Any]
+    law: dict[str, object]
     values: Float[np.ndarray, " n"]
     p: float
     why: str
@@ -120,7 +120,7 @@ class Halved(NamedTuple):
         return self.good[0] if self.good else "independent"
 
 
-def fit_alone(one: Series, measured: dict[str, Any], grain: float) -> SeriesFit:
+def fit_alone(one: Series, measured: dict[str, object], grain: float) -> SeriesFit:
     """Fits a series that is the only one of its stage.
 
     Args:
@@ -190,7 +190,7 @@ def choose(halved: Sequence[Halved | None]) -> list[Halved | None]:
 def fit_each(
     every: Sequence[Series],
     halved: Sequence[Halved | None],
-    measured: Sequence[dict[str, Any]],
+    measured: Sequence[dict[str, object]],
     grain: float,
     apart: int = 1,
 ) -> list[SeriesFit]:
@@ -212,7 +212,7 @@ def fit_each(
 def _fit(
     seconds: np.ndarray,
     halved: Halved | None,
-    measured: dict[str, Any],
+    measured: dict[str, object],
     grain: float,
     apart: int,
     among: int,
@@ -259,7 +259,9 @@ def _fit(
     )
 
 
-def _wrapping(memory: str, **options: float) -> Any:
+def _wrapping(
+    memory: str, **options: float
+) -> Callable[[dict[str, object]], dict[str, object]]:
     return lambda law: {"law": memory, "of": law, **options}
 
 

@@ -42,7 +42,35 @@ class Empirical(Law):
                 it.
             ScenarioError: numbers that are no durations, or none for some client.
         """
-        return _sampler(self, population)
+        path = files.located(self.path, f"{population.stage}.path")
+        wanted = [self.column] + ([self.client] if self.client else [])
+        columns = measurements(path, wanted)
+        durations = columns[self.column]
+        wrong = durations < 0
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ScenarioError(
+                f"column {self.column!r} of {path} must hold durations >= 0, got "
+                f"{durations[row]} in row {row + 1}; correct it"
+            )
+        if not durations.any():
+            raise ScenarioError(
+                f"column {self.column!r} of {path} must hold a duration above 0, got "
+                f"none; time would stand still"
+            )
+        replay = self.order == "replay"
+        if self.client is None:
+            return EmpiricalSampler([durations], replay=replay)
+        owner, first = columns[self.client], population.first
+        numbers = range(first + 1, first + population.size + 1)
+        values = [durations[owner == number] for number in numbers]
+        for number, mine in zip(numbers, values, strict=True):
+            if not mine.any():
+                raise ScenarioError(
+                    f"{path} must hold a duration above 0 for every client, got none "
+                    f"for client {number} in column {self.client!r}; add rows"
+                )
+        return EmpiricalSampler(values, replay=replay)
 
 
 class EmpiricalSampler(DurationSampler):
@@ -72,42 +100,3 @@ class EmpiricalSampler(DurationSampler):
         else:
             within = (draws.uniform * length).astype(np.int64)
         return self._values[start + within]
-
-
-def _sampler(config: Empirical, population: Population) -> "EmpiricalSampler":
-    """Reads measured durations.
-
-    Raises:
-        DataError: a file that is not there or damaged, or a column that is not in it.
-        ScenarioError: numbers that are no durations, or none for some client.
-    """
-    path = files.located(config.path, f"{population.stage}.path")
-    wanted = [config.column] + ([config.client] if config.client else [])
-    columns = measurements(path, wanted)
-    durations = columns[config.column]
-    wrong = durations < 0
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ScenarioError(
-            f"column {config.column!r} of {path} must hold durations >= 0, got "
-            f"{durations[row]} in row {row + 1}; correct it"
-        )
-    if not durations.any():
-        raise ScenarioError(
-            f"column {config.column!r} of {path} must hold a duration above 0, got "
-            f"none; time would stand still"
-        )
-    replay = config.order == "replay"
-    if config.client is None:
-        return EmpiricalSampler([durations], replay=replay)
-    owner = columns[config.client]
-    first = population.first
-    numbers = range(first + 1, first + population.size + 1)
-    values = [durations[owner == number] for number in numbers]
-    for number, mine in zip(numbers, values, strict=True):
-        if not mine.any():
-            raise ScenarioError(
-                f"{path} must hold a duration above 0 for every client, got none for "
-                f"client {number} in column {config.client!r}; add rows"
-            )
-    return EmpiricalSampler(values, replay=replay)

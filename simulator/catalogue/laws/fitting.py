@@ -7,7 +7,7 @@ Before it, a test of ranks refuses values that drift.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -33,7 +33,7 @@ class LawFit(NamedTuple):
         why: Why the law is refused; empty if it is not.
     """
 
-    law: dict[str, Any] | None
+    law: dict[str, object] | None
     p: float
     values: int
     why: str
@@ -229,7 +229,6 @@ def trend(values: Float[np.ndarray, " n"]) -> tuple[float, float]:
 
 
 def _variances(logs: np.ndarray) -> tuple[float, float]:
-    """Returns the variances between and within groups."""
     means = logs.mean(axis=1)
     within = float(logs.var(axis=1, ddof=1).mean())
     return max(0.0, float(means.var(ddof=1)) - within / logs.shape[1]), within
@@ -299,6 +298,6 @@ def shortest(value: float, grain: float) -> float:
     return value
 
 
-def six(value: Any) -> float:
+def six(value: SupportsFloat) -> float:
     """Returns a number of six digits."""
     return float(f"{float(value):.6g}")

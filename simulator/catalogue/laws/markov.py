@@ -1,7 +1,7 @@
 """Regime switching: a law for each regime of a client, changed by a Markov chain."""
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -119,7 +119,7 @@ def of_lognormal_regimes(
     means: Float[np.ndarray, " n"],
     deviations: Float[np.ndarray, " n"],
     transition: Float[np.ndarray, "n n"],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the law of log-normal regimes, as a scenario has it.
 
     Args:

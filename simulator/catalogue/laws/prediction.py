@@ -5,7 +5,6 @@ predicts each duration from all before it. Marginal laws are smooth here, whatev
 their form, so that models of memory are compared and no families.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -85,11 +84,15 @@ class Smooth:
         return np.interp(special.ndtr(scores), self._upto, self._at)
 
 
-@dataclass
 class IndependentModel:
-    """No memory."""
+    """No memory.
 
-    fitted: Logs
+    Args:
+        fitted: Logarithms of durations, in their order.
+    """
+
+    def __init__(self, fitted: Logs) -> None:
+        self.fitted = fitted
 
     @cached_property
     def law(self) -> Smooth:
@@ -101,7 +104,6 @@ class IndependentModel:
         return _by_scores(self.law, logs, np.zeros(logs.size), np.ones(logs.size))
 
 
-@dataclass
 class AutoregressiveModel(IndependentModel):
     """Normal scores that are an autoregression, perhaps with independent noise."""
 
@@ -130,7 +132,6 @@ class AutoregressiveModel(IndependentModel):
         )
 
 
-@dataclass
 class DriftModel(IndependentModel):
     """Durations that grow or shrink by the same factor from each to the next."""
 
@@ -153,11 +154,8 @@ class DriftModel(IndependentModel):
         return told._replace(quantiles=told.quantiles * grown)
 
 
-@dataclass
-class RegimeModel:
+class RegimeModel(IndependentModel):
     """Two regimes that a Markov chain changes, each with log-normal durations."""
-
-    fitted: Logs
 
     @cached_property
     def options(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -71,7 +71,7 @@ class Asynchronous(Protocol):
             return None
         return Arrivals(bound=self.staleness_bound)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = {
             "arrivals, and reads, wait at the server while they would make a job too "
             "stale": self.staleness_bound is not None and self.beyond == "wait",

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -72,7 +72,7 @@ class Bounded(RefreshesEmbeddings, Protocol):
     def refresh_bound(self) -> int:
         return self.staleness_bound
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = "arrivals at the server, while stored embeddings are refreshed"
         return super().described(num_clients) | {"queues": [waits]}
 

@@ -62,7 +62,6 @@ class Buffered(LimitsGathering, Protocol):
 
     @property
     def _most(self) -> int | None:
-        """Largest size of the buffer, if it has one."""
         return self.size_by.most if self.size_by else self.size and most(self.size)
 
     @property
@@ -84,7 +83,7 @@ class Buffered(LimitsGathering, Protocol):
             return None
         return Arrivals(size=size, window=self.window)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions in the server's buffer, until it is applied"
         if self.grace is not None:
             waits += "; their clients wait as well"

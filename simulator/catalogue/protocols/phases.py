@@ -1,6 +1,6 @@
 """Phases: everyone contributes, then everyone's next arrival is a commit."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
@@ -22,7 +22,7 @@ class Phases(GatheringRounds):
 
     kind: Literal["phases"] = "phases"
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions at the server, until there is one of each client"
         return super().described(num_clients) | {"queues": [waits]}
 

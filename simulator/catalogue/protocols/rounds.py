@@ -1,7 +1,7 @@
 """Rounds: an exchange between all parties, then local steps."""
 
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from jaxtyping import Int
@@ -77,11 +77,11 @@ class Rounds(CountsMessages, Protocol):
     def in_rounds(self) -> bool:
         return True
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         found = super().described(num_clients)
         stages = {
             "local steps" if name == "compute" else name: entry
-            for name, entry in found["stages"].items()
+            for name, entry in cast("dict[str, str]", found["stages"]).items()
         }
         waits = "parties that are done wait for the end of the round"
         return found | {"stages": stages, "queues": [waits]}

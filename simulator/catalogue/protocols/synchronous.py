@@ -83,7 +83,7 @@ class Synchronous(Protocol):
     def in_rounds(self) -> bool:
         return True
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "queues": ["clients that have arrived wait for the end of the round"],
             "closed_forms": {} if self._ends_early else {"slowest": {}},
@@ -275,7 +275,6 @@ class _Rounds:
         self._free(client)
 
     def _come_back(self, client: int) -> None:
-        """Lets a client that was late be asked again."""
         self._late.remove(client)
         self._free(client)
         if not self._open and not self._arrived:

@@ -1,6 +1,6 @@
 """t-synchronous: the server waits for the first t distinct arrivals."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ...parts.base import LocatedError
 from ...world.clients import Clients, Server
@@ -22,7 +22,7 @@ class TSynchronous(Protocol):
     t: Scheduled
     """Arrivals with which the server commits."""
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         is_number = isinstance(self.t, int)
         enough = self.t if is_number else "enough"
         return super().described(num_clients) | {

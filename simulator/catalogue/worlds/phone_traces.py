@@ -7,7 +7,7 @@ own, after which its trace begins again, as their authors' programs have it.
 from abc import abstractmethod
 from datetime import datetime
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -27,16 +27,9 @@ CONVERT = (
 )
 
 
-class PhoneTrace(NamedTuple):
-    """When a phone is available.
-
-    Attributes:
-        intervals: Start and end (virtual seconds) within the first period, in order.
-        period: Virtual seconds after which they come again.
-    """
-
-    intervals: Float[np.ndarray, "_ 2"]
-    period: float
+PhoneTrace = tuple[Float[np.ndarray, "_ 2"], float]
+"""When a phone is available: starts and ends in order within its first period, and that
+period, after which they come again; virtual seconds."""
 
 
 class PhoneTraces(Availability):
@@ -46,7 +39,7 @@ class PhoneTraces(Availability):
     """JSON file, an object with an entry for each phone."""
 
     @abstractmethod
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         """Reads a record.
 
         Raises:
@@ -86,8 +79,8 @@ class PhoneTraces(Availability):
                 raise DataError(
                     f"{path}: phone {name!r} {why[:120]}; correct or remove it"
                 ) from None
-        periods = [phone.period for phone in phones]
-        return TracedPresence([phone.intervals for phone in phones], first, periods)
+        intervals, periods = ([*each] for each in zip(*phones, strict=True))
+        return TracedPresence(intervals, first, periods)
 
 
 class FedScaleTrace(PhoneTraces):
@@ -102,7 +95,7 @@ class FedScaleTrace(PhoneTraces):
 
     kind: Literal["fedscale"] = "fedscale"
 
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         active, inactive = record["active"], record["inactive"]
         if len(active) != len(inactive):
             raise ValueError(
@@ -110,7 +103,7 @@ class FedScaleTrace(PhoneTraces):
                 f"{len(inactive)}"
             )
         pairs = np.array([active, inactive], np.float64).T.reshape(-1, 2)
-        return PhoneTrace(pairs, float(record["finish_time"]))
+        return pairs, float(record["finish_time"])
 
 
 class FlashTrace(PhoneTraces):
@@ -127,7 +120,7 @@ class FlashTrace(PhoneTraces):
 
     kind: Literal["flash"] = "flash"
 
-    def phone(self, record: Any) -> PhoneTrace:
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
         lines = [line for line in record["messages"].split("\n") if line.strip()]
         state = dict.fromkeys(("charging", "wifi", "locked"), False)
         found, since, times = [], None, []
@@ -152,7 +145,7 @@ class FlashTrace(PhoneTraces):
             raise ValueError("must have messages of more than one time")
         period = times[-1] - times[0]
         found = _joined(found, times[0], times[-1])
-        return PhoneTrace(_turned(found, period), period)
+        return _turned(found, period), period
 
 
 FORMAT = "%Y-%m-%d %H:%M:%S"
@@ -196,16 +189,15 @@ def _turned(
 
 
 def _checked(phone: PhoneTrace) -> PhoneTrace:
-    """Returns a phone with its empty intervals left out; refuses what cannot be."""
-    ends = phone.intervals
+    ends, period = phone
     ends = ends[ends[:, 0] != ends[:, 1]]
     flat = ends.ravel()
-    if not 0 < phone.period < inf:
-        raise ValueError(f"must have a period above 0 s, got {phone.period:g}")
+    if not 0 < period < inf:
+        raise ValueError(f"must have a period above 0 s, got {period:g}")
     if not np.isfinite(flat).all() or (np.diff(flat) < 0).any():
         raise ValueError(
             "must have times that rise, each interval after the one before"
         )
-    if flat.size and (flat[0] < 0 or flat[-1] > phone.period):
-        raise ValueError(f"must have times from 0 to its period of {phone.period:g} s")
-    return PhoneTrace(ends, phone.period)
+    if flat.size and (flat[0] < 0 or flat[-1] > period):
+        raise ValueError(f"must have times from 0 to its period of {period:g} s")
+    return ends, period

@@ -130,17 +130,13 @@ class PrivacyTables:
         known = tuple(dict.fromkeys(protects))
         codes = np.array([known.index(each) for each in protects], np.int32)
         for entry in ledger.entries():
-            size = entry.client.size
+            size = entry["client"].size
             columns = {
                 "run": np.full(size, self._run, np.int32),
-                "time": np.full(size, entry.time),
-                "client": entry.client,
-                "releases": entry.releases,
-                "epsilon": entry.epsilon,
+                **entry,
                 "delta": np.full(size, ledger.delta),
-                "accountant": Categorical(entry.accountant, ledger.accountants),
-                "formal": entry.formal,
-                "protects": Categorical(codes[entry.client], known),
+                "accountant": Categorical(entry["accountant"], ledger.accountants),
+                "protects": Categorical(codes[entry["client"]], known),
             }
             self._writer.append("privacy", columns)
 

@@ -17,9 +17,9 @@ from ...catalogue.algorithms.federated.chain import (
 from ...catalogue.algorithms.federated.clients import Clip, NoiseOptions
 from ...catalogue.algorithms.federated.server import Weigh, WeightedMean
 from ...catalogue.algorithms.federated.stages import (
-    Aggregate,
     Contributions,
     ServerRow,
+    Step,
     divisor,
 )
 from ...files.timeline import NO_COMMIT
@@ -210,7 +210,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Aggregate, Any, Info]:
+    ) -> tuple[Step, Any, Info]:
         """Returns the mean with noise, drawn by version, what gathers, and info."""
         found, after, info = super().__call__(row, contributions, state)
         count = row.event.present().sum(dtype=jnp.int32)
@@ -219,7 +219,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
         zero = jnp.zeros(found.direction.size, found.direction.dtype)
         noise = jax.lax.cond(
             applies,
-            lambda: mechanisms.gaussian(row.server_key, zero, self._scale).value,
+            lambda: mechanisms.gaussian(row.server_key, zero, self._scale)[0],
             lambda: zero,
         )
         noise = contributions.scaled(noise / divisor(count).astype(zero.dtype))

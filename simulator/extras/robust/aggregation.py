@@ -10,9 +10,9 @@ from ...catalogue.algorithms.federated.chain import AggregatePart, Chained
 from ...catalogue.algorithms.federated.clients import Count
 from ...catalogue.algorithms.federated.server import Weigh
 from ...catalogue.algorithms.federated.stages import (
-    Aggregate,
     Contributions,
     ServerRow,
+    Step,
     mean_of,
 )
 from ...files.timeline import Kind
@@ -134,8 +134,8 @@ class RobustPart(AggregatePart):
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Kept
-    ) -> tuple[Aggregate, Kept, Info]:
-        """Returns the aggregate, and the places, empty after a commit.
+    ) -> tuple[Step, Kept, Info]:
+        """Returns the step, and the places, empty after a commit.
 
         A commit of too few contributions makes no step: it has weight 0, and they are
         lost.
@@ -185,7 +185,7 @@ class RobustPart(AggregatePart):
             "weight": jnp.where(lost, jnp.zeros_like(counted), counted),
         }
         info |= {"buffered": number} if self._gathers else {}
-        aggregate = Aggregate(
+        step = row.step(
             direction=direction.reshape(message.shape[1:]),
             applies=applies,
             weight=now.weight / jnp.maximum(number, 1).astype(rows.dtype),
@@ -196,7 +196,7 @@ class RobustPart(AggregatePart):
             weight=jnp.where(ends, 0, now.weight),
             own=own,
         )
-        return aggregate, after, info
+        return step, after, info
 
     def first(self, weights: Float[Array, " D"]) -> Any:
         """Returns the state of `aggregate` before the first commit: by default none."""

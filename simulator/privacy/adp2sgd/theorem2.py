@@ -63,23 +63,6 @@ class SufficientNoise(NamedTuple):
     conditions: Conditions
 
 
-class Search(NamedTuple):
-    """The least noise over a grid of mu.
-
-    Attributes:
-        best: Admissible choice with the least noise; None if none is admissible.
-        why: Empty, or a sentence that says why there is none.
-    """
-
-    best: SufficientNoise | None
-    why: str
-
-    @property
-    def admissible(self) -> bool:
-        """Whether some mu is."""
-        return self.best is not None
-
-
 class Achieved(NamedTuple):
     """The least epsilon that Lemmas 2 to 4 give for a noise.
 
@@ -132,7 +115,7 @@ def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoi
 
 def least_noise(
     setting: GossipSetting, epsilon: float, grid: Sequence[float] = GRID
-) -> Search:
+) -> tuple[SufficientNoise | None, str]:
     """Finds the mu with the least noise among those for which equation 7 holds.
 
     Args:
@@ -141,7 +124,7 @@ def least_noise(
         grid: Values of mu in (0, 1), at least one.
 
     Returns:
-        It, or none and why.
+        The noise and "", or None and a sentence that says why no mu is admissible.
 
     Raises:
         UserError: an argument is out of its range.
@@ -153,12 +136,11 @@ def least_noise(
     tried = [theorem2(setting, epsilon, mu) for mu in grid]
     fits = [noise for noise in tried if noise.conditions.hold]
     if fits:
-        return Search(min(fits, key=lambda noise: noise.sigma_mean), "")
+        return min(fits, key=lambda noise: noise.sigma_mean), ""
     nearest = min(tried, key=lambda noise: _lacking(noise.conditions))
-    return Search(
-        None,
+    return None, (
         f"no mu of {len(tried)} is admissible at epsilon {epsilon:g}; the nearest, "
-        f"{nearest.mu:g}, fails {nearest.conditions.why}",
+        f"{nearest.mu:g}, fails {nearest.conditions.why}"
     )
 
 
@@ -226,5 +208,4 @@ def smallest_epsilon(setting: GossipSetting) -> Achieved:
 
 
 def _lacking(found: Conditions) -> float:
-    """Returns by how much the worse condition fails."""
     return max(LEAST_VARIANCE - found.variance, found.order - found.largest_order)

@@ -159,8 +159,8 @@ def test_m_messages_in_a_commit_are_as_m_squared_commits(
     mixed = make(name)
     for m in (1, 3, 2, 1):
         mixed.release(1, Gaussian(Z / m))
-    assert entry.releases == [15]
-    np.testing.assert_allclose(entry.epsilon, mixed.epsilon(DELTA), rtol=rtol)
+    assert entry["releases"] == [15]
+    np.testing.assert_allclose(entry["epsilon"], mixed.epsilon(DELTA), rtol=rtol)
 
 
 @pytest.mark.parametrize("name", ["buffered", "synchronous", "window"])

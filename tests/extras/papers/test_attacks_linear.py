@@ -139,7 +139,7 @@ def test_the_nearest_rank_one_matrix_beats_one_row_under_noise() -> None:
     flat = jnp.asarray(gradients.reshape(IMAGES, -1), jnp.float32)
     keys = jax.random.split(jax.random.key(5), (DRAWS, IMAGES))
     several = jnp.broadcast_to(flat, (DRAWS, *flat.shape))
-    noised = mechanisms.radial_exponential(keys, several, jnp.asarray(10.0)).value
+    noised = mechanisms.radial_exponential(keys, several, jnp.asarray(10.0))[0]
     noised = np.asarray(noised)
     gained = np.zeros((DRAWS, IMAGES))
     for at in np.ndindex(DRAWS, IMAGES):

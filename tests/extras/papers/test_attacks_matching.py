@@ -10,10 +10,11 @@ import pytest
 
 from stalesim.simulator.catalogue.data.mnist import parse
 from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
+from stalesim.simulator.catalogue.models.cnn.part import Cnn
 from stalesim.simulator.extras.papers.attacks import matching, quality, relaxation
 
-MODEL = CnnNetwork(28, 28)
-SMALL = CnnNetwork(13, 12, 3, (3, 4), 3, 5)
+MODEL = CnnNetwork(Cnn(), (28, 28, 1))
+SMALL = CnnNetwork(Cnn(channels=(3, 4), kernel=3), (13, 12, 3), 5)
 ENOUGH_DB = 20.0
 
 

@@ -19,7 +19,6 @@ from stalesim.simulator.catalogue.algorithms.federated.chain import (
 from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
 from stalesim.simulator.catalogue.algorithms.federated.part import Sgd
 from stalesim.simulator.catalogue.algorithms.federated.server import Mean, ServerStep
-from stalesim.simulator.catalogue.algorithms.federated.stages import Aggregate
 from stalesim.simulator.catalogue.algorithms.federated.weights import (
     HingeWeight,
     InverseWeight,
@@ -52,7 +51,7 @@ class Median(AggregatePart):
         present = row.event.present()
         there = jnp.where(present[:, None, None], contributions.message, jnp.nan)
         direction = contributions.scaled(jnp.nanmedian(there, axis=0))
-        return Aggregate(direction, present.any(), jnp.ones(())), state, {}
+        return row.step(direction, present.any(), jnp.ones(())), state, {}
 
 
 class LargestSent(SendPart):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.catalogue.algorithms.tables.table import ClientTable
+from stalesim.simulator.catalogue.algorithms.tables import ClientTable
 from stalesim.simulator.scenario.study import merge
 from tests.reference.methods_support import BASE, COMMITS
 from tests.runs import execute, prepared

@@ -9,7 +9,7 @@ import pandas as pd
 
 from stalesim.analysis import claims
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
-from stalesim.simulator.catalogue.protocols.centralised import Centralised
+from stalesim.simulator.catalogue.protocols.turns import Centralised
 from stalesim.simulator.files.study import COLUMNS
 from stalesim.simulator.parts.catalogue import parts
 

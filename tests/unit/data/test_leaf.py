@@ -11,9 +11,9 @@ from scipy.stats import entropy
 
 import stalesim
 from stalesim.analysis.frames import evaluations
-from stalesim.simulator.catalogue.data.leaf.femnist import LeafFemnist
-from stalesim.simulator.catalogue.data.leaf.shakespeare import (
+from stalesim.simulator.catalogue.data.leaf.sets import (
     CHARACTERS,
+    LeafFemnist,
     LeafShakespeare,
 )
 from stalesim.simulator.catalogue.partitions.natural import Natural

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from stalesim.simulator.catalogue.models.cnn.part import Cnn
-from stalesim.simulator.catalogue.models.deep_cnn.part import DeepCnn
+from stalesim.simulator.catalogue.models.cnn.part import Cnn, DeepCnn
 from stalesim.simulator.catalogue.models.lstm.part import Lstm
 from stalesim.simulator.catalogue.models.mlp.part import Mlp
 from stalesim.simulator.parts.errors import ScenarioError

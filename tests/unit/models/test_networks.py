@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork
-from stalesim.simulator.catalogue.models.cnn.part import Cnn, sizes
+from stalesim.simulator.catalogue.models.cnn.part import Cnn
 from stalesim.simulator.catalogue.models.lstm.part import Lstm
 from stalesim.simulator.catalogue.models.transformer.part import Transformer
 from stalesim.simulator.engine.client_work import Work, clipped, noised
@@ -519,7 +519,7 @@ def test_images_of_no_shape_are_refused(
 
 
 def test_columns_that_do_not_fit() -> None:
-    assert sizes(16, 17, 5) == ((6, 6), (1, 1))
+    assert Cnn().sizes((16, 17, 1)) == ((10, 12, 13), (10, 2, 2), (10, 1, 1))
     with pytest.raises(ScenarioError, match=r"at least 16 x 16 .* got 15 x 28"):
         Cnn(image=(15, 28, 1)).num_weights(15 * 28, 10)
     with pytest.raises(ScenarioError, match=r"must divide the 64 columns .* got 21"):

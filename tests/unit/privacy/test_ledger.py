@@ -50,12 +50,12 @@ def test_every_accountant_says_what_it_costs() -> None:
         ledger.evaluate(time)
         ledger.send(np.array([client] * 7), np.full(7, time))
     entries = list(ledger.entries())
-    assert [entry.time for entry in entries] == [1, 2, 3, 4]
+    assert [entry["time"][0] for entry in entries] == [1, 2, 3, 4]
     last = entries[-1]
-    assert last.client.tolist() == [0, 0, 1, 1, 2, 2]
-    assert last.releases.tolist() == [14, 14, 14, 14, 0, 0]
-    assert last.accountant.tolist() == [0, 1] * 3
-    assert last.formal.tolist() == [True, True, False, False, True, True]
+    assert last["client"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert last["releases"].tolist() == [14, 14, 14, 14, 0, 0]
+    assert last["accountant"].tolist() == [0, 1] * 3
+    assert last["formal"].tolist() == [True, True, False, False, True, True]
     for place, (release, name) in enumerate(
         (release, name)
         for release in (Pure(0.1), Pure(0.2))
@@ -63,8 +63,8 @@ def test_every_accountant_says_what_it_costs() -> None:
     ):
         accountant = make(name)
         accountant.release(14, release)
-        assert last.epsilon[place] == accountant.epsilon(1e-6)
-    assert (last.epsilon[4:] == 0).all()
+        assert last["epsilon"][place] == accountant.epsilon(1e-6)
+    assert (last["epsilon"][4:] == 0).all()
 
 
 def test_an_approximation_of_a_proved_release_is_not_proved() -> None:
@@ -72,7 +72,7 @@ def test_an_approximation_of_a_proved_release_is_not_proved() -> None:
     ledger = Ledger(made, ["rdp", "gdp"], 1e-5)
     ledger.evaluate(0.0)
     (entry,) = ledger.entries()
-    assert entry.formal.tolist() == [True, False, True, True]
+    assert entry["formal"].tolist() == [True, False, True, True]
 
 
 def test_what_protects_nothing_costs_infinity() -> None:

@@ -74,7 +74,7 @@ def test_a_stated_noise_is_taken_as_it_stands() -> None:
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_a_budgets_noise_is_theorem_2s_for_the_smallest_worker(bound: float) -> None:
     setting = GossipSetting(4, 50, BATCH, 1000, bound)
-    best = theorem2.least_noise(setting, 12).best
+    best = theorem2.least_noise(setting, 12)[0]
     assert best is not None
     mean = sigma_of(for_budget(on="mean", bound=bound), SAMPLES, BATCH)
     whole = sigma_of(for_budget(bound=bound), SAMPLES, BATCH)
@@ -235,10 +235,10 @@ def test_theorem_2_counts_what_all_clients_have_sent() -> None:
         book.evaluate(time)
         book.send(np.full(count, client), np.full(count, time))
     for entry, total in zip(book.entries(), totals, strict=True):
-        own = [count if time <= entry.time else 0 for time, _, count in sent]
-        assert entry.releases.tolist() == np.repeat(own, 2).tolist()
-        assert entry.formal.tolist() == [True, False] * 3
-        found = entry.epsilon.reshape(3, 2)
+        own = [count if time <= entry["time"][0] else 0 for time, _, count in sent]
+        assert entry["releases"].tolist() == np.repeat(own, 2).tolist()
+        assert entry["formal"].tolist() == [True, False] * 3
+        found = entry["epsilon"].reshape(3, 2)
         for client, count in enumerate(own):
             release = made[client].release
             assert isinstance(release, Gaussian)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
+from stalesim.simulator.catalogue.protocols.turns import Cyclic
 from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.world.laws.distributions import Constant, Scipy

@@ -9,10 +9,10 @@ import pytest
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.bounded import Bounded
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
-from stalesim.simulator.catalogue.protocols.centralised import Centralised
 from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.catalogue.protocols.turns import Centralised
 from stalesim.simulator.files.timeline import (
     NO_COMMIT,
     NO_WORKER,

@@ -11,7 +11,7 @@ from stalesim.simulator.catalogue.protocols.buffered import Buffered
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.catalogue.protocols.phases import Phases
 from stalesim.simulator.catalogue.protocols.rounds import Rounds
-from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.catalogue.protocols.routed import Routed
 from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 from stalesim.simulator.world.clients import Server
 from stalesim.simulator.world.laws.distributions import Constant

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
-from stalesim.simulator.catalogue.protocols.routed.routed import Routed
+from stalesim.simulator.catalogue.protocols.routed import Routed
 from stalesim.simulator.files.timeline import Outcome
 from stalesim.simulator.world.clients import (
     Clients,

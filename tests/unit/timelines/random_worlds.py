@@ -13,10 +13,9 @@ from unittest.mock import patch
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
-from stalesim.simulator.catalogue.protocols.centralised import Centralised
-from stalesim.simulator.catalogue.protocols.cyclic import Cyclic
 from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+from stalesim.simulator.catalogue.protocols.turns import Centralised, Cyclic
 from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.arrays import blocks
 from stalesim.simulator.timelines.simulated import SimulatedTimeline

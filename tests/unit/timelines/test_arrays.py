@@ -10,9 +10,9 @@ import pytest
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.buffered import Buffered
-from stalesim.simulator.catalogue.protocols.centralised import Centralised
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
+from stalesim.simulator.catalogue.protocols.turns import Centralised
 from stalesim.simulator.engine.of_run import timeline as timeline_of
 from stalesim.simulator.parts.errors import DataError, ScenarioError
 from stalesim.simulator.parts.stop import Stop

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -36,9 +36,9 @@ class GossipState(NamedTuple):
     models: Float[Array, "K ..."]
     registers: Float[Array, "R ..."]
     spread: Spread | None
-    memory: Any
+    memory: object
     key: Key[Array, ""]
-    moments: Any
+    moments: object
     shares: Float[Array, " K"] | None = None
 
 
@@ -59,7 +59,7 @@ class _Change(NamedTuple):
     owners: Int[Array, " W"]
     readers: Int[Array, " W"]
     spread: Spread | None
-    moments: Any
+    moments: object
     info: Info
     arrived: Model | None
 
@@ -93,8 +93,10 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     num_messages: int = eqx.field(static=True)
     measured: bool = eqx.field(static=True)
 
-    def read(self, state: GossipState, models: Model, workers: Any = ...) -> Model:
-        """Returns what some workers, by default all, would read of their models."""
+    def read(
+        self, state: GossipState, models: Model, worker: Int[Array, ""] | None = None
+    ) -> Model:
+        """Returns what a worker, by default all, would read of their models."""
         return models
 
     def distance(self, state: GossipState, spread: Spread) -> Float[Array, ""]:
@@ -198,7 +200,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     def _commit(
         self, problem: HorizontalProblem, state: GossipState, event: Event
     ) -> _Change:
-        """Steps the model of a row's worker."""
         worker, made = event.worker[0], event.version
         if self.mixing is not None:  # all steps of a round are of one size
             made = made // self.num_workers * self.num_workers
@@ -231,7 +232,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
         )
 
     def _average(self, state: GossipState, event: Event, same: _Change) -> _Change:
-        """Merges the models of a row's two workers."""
         one, other = (state.models[event.worker[place]] for place in (0, 1))
         merged = self.merging.merged(state.memory, event, one, other)
         spread = state.spread and self.merging.spread(
@@ -242,7 +242,6 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
         )
 
     def _merge(self, state: GossipState, event: Event, same: _Change) -> _Change:
-        """Merges the model that arrives with the receiver's own."""
         own = state.models[event.worker[0]]
         arrived = state.registers[event.read_slot[1]]
         merged = self.merging.merged(state.memory, event, own, arrived)

@@ -77,7 +77,7 @@ def spread_of(models: Float[Array, "K ..."]) -> Spread:
 class Merging(eqx.Module):
     """A way of merging, by what it keeps and what it makes of two models."""
 
-    def begin(self, num_workers: int, registers: Table) -> Any:
+    def begin(self, num_workers: int, registers: Table) -> object:
         """Returns what it keeps, before the first row: by default nothing.
 
         Args:
@@ -89,7 +89,7 @@ class Merging(eqx.Module):
     def merged(self, memory: Any, event: Event, own: Model, other: Model) -> Model:
         """Returns what becomes of a worker's model and the one that it meets."""
 
-    def after(self, memory: Any, event: Event, arrived: Model | None) -> Any:
+    def after(self, memory: Any, event: Event, arrived: Model | None) -> object:
         """Returns what it keeps after a row: by default what it kept before.
 
         Args:
@@ -140,7 +140,6 @@ class ByAge(Merging):
         return memory.at[into].set(age, mode="drop")
 
     def _of_row(self, ages: Ages, event: Event) -> Int[Array, " W"]:
-        """Returns the ages of the models that a row is about."""
         merges, where = event.kind == Kind.MERGE, event.worker
         where = where.at[1].set(jnp.where(merges, event.read_slot[1], where[1]))
         return ages.at[where].get(mode="fill", fill_value=0)
@@ -153,16 +152,9 @@ class Replacing(Merging):
         return other
 
 
-class LastModels(NamedTuple):
-    """Neighbours' models as each worker has last received them.
-
-    Attributes:
-        models: By receiver and sender.
-        known: Whether there is one.
-    """
-
-    models: Float[Array, "K K ..."]
-    known: Bool[Array, "K K"]
+LastModels = tuple[Float[Array, "K K ..."], Bool[Array, "K K"]]
+"""Neighbours' models as each worker has last received them, by receiver and sender, and
+whether there is one."""
 
 
 class Cached(Merging):
@@ -171,26 +163,24 @@ class Cached(Merging):
     def begin(self, num_workers: int, registers: Table) -> LastModels:
         pairs = (num_workers, num_workers)
         models = jnp.zeros((*pairs, *registers.shape[1:]), registers.dtype)
-        return LastModels(models, jnp.zeros(pairs, bool))
+        return models, jnp.zeros(pairs, bool)
 
     def merged(
         self, memory: LastModels, event: Event, own: Model, other: Model
     ) -> Model:
-        receiver, sender = event.worker
-        models = memory.models[receiver].at[sender].set(other)
-        known = memory.known[receiver].at[sender].set(True)
+        (receiver, sender), (models, known) = event.worker, memory
+        models = models[receiver].at[sender].set(other)
+        known = known[receiver].at[sender].set(True)
         total = jnp.tensordot(known.astype(own.dtype), models, 1)
         return (own + total) / (1 + known.sum())
 
     def after(
         self, memory: LastModels, event: Event, arrived: Model | None
     ) -> LastModels:
-        merges = event.kind == Kind.MERGE
+        (models, known), merges = memory, event.kind == Kind.MERGE
         at = jnp.where(merges, event.worker[0], NO_WORKER), event.worker[1]
-        return LastModels(
-            models=memory.models.at[at].set(arrived, mode="drop"),
-            known=memory.known.at[at].set(True, mode="drop"),
-        )
+        models = models.at[at].set(arrived, mode="drop")
+        return models, known.at[at].set(True, mode="drop")
 
 
 WAYS: dict[str, type[Merging]] = {

@@ -1,12 +1,11 @@
 """The decentralised methods: each one's gradient, and its way of mixing."""
 
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
 from ....engine.client_work import Work
@@ -21,7 +20,7 @@ from ....problem.data.images import image_shape
 from ....problem.horizontal import HorizontalProblem
 from .kernel import GossipKernel, GossipState
 from .merging import DISTANCE, Averaging, Model, Spread
-from .part import Adp2sgd, Augmentation, Decentralised, Psgd, Sgp
+from .part import Adp2sgd, Augmentation, Decentralised, Meeting
 
 MOST_KEPT = 500
 """Workers that may keep each other's models: 163 million weights of softmax on digits,
@@ -122,9 +121,11 @@ class PushSum(GossipKernel):
         state = super().init(problem, key)
         return state._replace(shares=jnp.ones(self.num_workers, state.models.dtype))
 
-    def read(self, state: GossipState, models: Model, workers: Any = ...) -> Model:
+    def read(
+        self, state: GossipState, models: Model, worker: Int[Array, ""] | None = None
+    ) -> Model:
         assert state.shares is not None
-        shares = state.shares[workers]
+        shares = state.shares if worker is None else state.shares[worker]
         lacking = models.ndim - shares.ndim
         return models / shares.reshape(*shares.shape, *(1,) * lacking)
 
@@ -133,71 +134,48 @@ class PushSum(GossipKernel):
         return super().distance(state, spread) + jnp.vdot(apart, apart)
 
 
-def psgd(config: Psgd, setup: RunSetup, constants: Constants) -> GossipKernel:
-    """Builds the algorithm of a scenario."""
-    gradient = BatchGradient(setup.shape.num_clients, _augmentation(config, setup))
-    return GossipKernel(gradient=gradient, **_pairs(config, setup, constants))
+def build(config: Decentralised, setup: RunSetup, constants: Constants) -> GossipKernel:
+    """Builds the algorithm of a scenario.
 
-
-def adp2sgd(config: Adp2sgd, setup: RunSetup, constants: Constants) -> GossipKernel:
-    """Builds the algorithm of a scenario."""
-    noise, batch = config.noise, setup.shape.batch
-    sigma = gossip_noise.sigma_of(noise, setup.shares.num_samples, batch)
-    gradient = BatchGradient(
-        num_workers=setup.shape.num_clients,
-        augmentation=_augmentation(config, setup),
-        std=jnp.asarray(sigma / noise.per_mean(batch), float),
-        bound=jnp.asarray(noise.bound, float) if noise.clip == "sample" else None,
-    )
-    return GossipKernel(gradient=gradient, **_pairs(config, setup, constants))
-
-
-def sgp(config: Sgp, setup: RunSetup, constants: Constants) -> PushSum:
-    """Builds the algorithm of a scenario."""
-    return PushSum(
-        gradient=BatchGradient(setup.shape.num_clients),
-        merging=Averaging(),
-        optimizer=None,
-        **facts(config, setup, constants),
-    )
-
-
-def facts(
-    config: Decentralised, setup: RunSetup, constants: Constants
-) -> dict[str, Any]:
-    """Returns the fields that are the same for all methods."""
+    Raises:
+        ScenarioError: Too many workers would keep each other's models.
+    """
     step_size, _ = resolve(config.step_size, constants)
     scenario, mixing, K = setup.scenario, setup.mixing, setup.shape.num_clients
     pushed, window = scenario.protocol.average == "push", scenario.stop.windowed
     watched = window is not None and window.column == DISTANCE
-    return {
-        "step_size": on_device(step_size),
-        "mixing": None if mixing is None else jnp.asarray(mixing, float),
-        "num_workers": K,
-        "num_messages": setup.timeline.num_registers - K if pushed else 0,
-        "measured": watched or DISTANCE in scenario.evaluate.metrics,
-    }
+    merging, optimizer = Averaging(), None
+    if isinstance(config, Meeting):
+        merging, optimizer = config.merging(), rule_of(config.optimizer)
+        if config.merge == "cached" and K > MOST_KEPT:
+            raise ScenarioError(
+                f"algorithm.merge must be mean, age or replace with more than "
+                f"{MOST_KEPT} workers, got 'cached' with {K:,}, each with as many "
+                f"models; change it"
+            )
+    kernel = PushSum if config.pushes else GossipKernel
+    return kernel(
+        step_size=on_device(step_size),
+        gradient=_gradient(config, setup),
+        mixing=None if mixing is None else jnp.asarray(mixing, float),
+        merging=merging,
+        optimizer=optimizer,
+        num_workers=K,
+        num_messages=setup.timeline.num_registers - K if pushed else 0,
+        measured=watched or DISTANCE in scenario.evaluate.metrics,
+    )
 
 
-def _pairs(
-    config: Psgd | Adp2sgd, setup: RunSetup, constants: Constants
-) -> dict[str, Any]:
-    """Returns the fields but the gradient of methods whose models meet in pairs."""
-    found = facts(config, setup, constants)
-    if config.merge == "cached" and found["num_workers"] > MOST_KEPT:
-        raise ScenarioError(
-            f"algorithm.merge must be mean, age or replace with more than {MOST_KEPT} "
-            f"workers, got 'cached' with {found['num_workers']:,}, each with as many "
-            f"models; change it"
-        )
-    merging, optimizer = config.merging(), rule_of(config.optimizer)
-    return found | {"merging": merging, "optimizer": optimizer}
-
-
-def _augmentation(
-    config: Psgd | Adp2sgd, setup: RunSetup
-) -> tuple[Augmentation, tuple[int, int, int]] | None:
-    if config.augmentation is None:
-        return None
-    chosen = getattr(setup.scenario.problem.model, "image", None)
-    return config.augmentation, image_shape(setup.shape.num_features, chosen)
+def _gradient(config: Decentralised, setup: RunSetup) -> BatchGradient:
+    augmentation = std = bound = None
+    if isinstance(config, Meeting) and config.augmentation is not None:
+        chosen = getattr(setup.scenario.problem.model, "image", None)
+        image = image_shape(setup.shape.num_features, chosen)
+        augmentation = config.augmentation, image
+    if isinstance(config, Adp2sgd):
+        noise, batch = config.noise, setup.shape.batch
+        sigma = gossip_noise.sigma_of(noise, setup.shares.num_samples, batch)
+        std = jnp.asarray(sigma / noise.per_mean(batch), float)
+        if noise.clip == "sample":
+            bound = jnp.asarray(noise.bound, float)
+    return BatchGradient(setup.shape.num_clients, augmentation, std, bound)

@@ -45,7 +45,6 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
         return frozenset({Models.EACH_WORKER, Models.ALL_WORKERS})
 
     def check(self, problem: "Problem", protocol: Any) -> None:
-        """Refuses graphs and averagings that the algorithm does not know."""
         if self.pushes:
             pushed = (protocol.average, protocol.order)
             if pushed != ("neighbours", "step_then_average"):
@@ -64,6 +63,11 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
+
+    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
+        from .methods import build
+
+        return build(self, setup, constants)
 
 
 class Augmentation(Config):
@@ -90,7 +94,9 @@ class Augmentation(Config):
         return self
 
 
-class _Merging(Decentralised):
+class Meeting(Decentralised):
+    """Common base of the methods whose models meet in pairs, or all at once."""
+
     protocols: ClassVar[tuple[str, ...]] = ("gossip", "push_gossip")
     merge: Literal["mean", "age", "replace", "cached"] = "mean"
     """How two models merge: their mean; or by weights in proportion to their ages, the
@@ -115,7 +121,6 @@ class _Merging(Decentralised):
         return WAYS[self.merge]()
 
     def check(self, problem: "Problem", protocol: Any) -> None:
-        """Refuses merging by age where all average at once, and changes of no image."""
         super().check(problem, protocol)
         if self.augmentation and (problem.model.is_linear or problem.model.sequential):
             raise LocatedError(
@@ -134,7 +139,7 @@ class _Merging(Decentralised):
             )
 
 
-class Psgd(_Merging):
+class Psgd(Meeting):
     """Parallel SGD: AD-PSGD, D-PSGD or SYNC, as the protocol has it.
 
     Source: Lian et al. (2017), Algorithm 1; Lian et al. (2018), Algorithm 1.
@@ -142,13 +147,8 @@ class Psgd(_Merging):
 
     kind: Literal["psgd"] = "psgd"
 
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import psgd
 
-        return psgd(self, setup, constants)
-
-
-class Adp2sgd(NoisyMessages, _Merging):
+class Adp2sgd(NoisyMessages, Meeting):
     """A(DP)2SGD: parallel SGD with normal noise on every gradient.
 
     Source: A(DP)2SGD, Algorithm 1; in rounds with everyone it is its private SYNC.
@@ -157,11 +157,6 @@ class Adp2sgd(NoisyMessages, _Merging):
     kind: Literal["adp2sgd"] = "adp2sgd"
     noise: Noise
     """Noise on what is sent."""
-
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import adp2sgd
-
-        return adp2sgd(self, setup, constants)
 
     def check(self, problem: "Problem", protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
@@ -215,7 +210,7 @@ class Adp2sgd(NoisyMessages, _Merging):
             found.append(Guarantee(release, not lacks, said, name, SAMPLE))
         return tuple(found)
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         found = super().structure()
         return {**found, "noise": self.noise.clip}
 
@@ -231,11 +226,6 @@ class Sgp(Decentralised):
 
     kind: Literal["sgp"] = "sgp"
     pushes: ClassVar[bool] = True
-
-    def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
-        from .methods import sgp
-
-        return sgp(self, setup, constants)
 
 
 CONSENSUS_DISTANCE = Metric(

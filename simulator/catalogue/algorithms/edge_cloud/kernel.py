@@ -1,209 +1,155 @@
-"""CSGD, ASGD, AUDP and MAPA: gradients, clipping, noise and stages.
+"""CSGD, ASGD, AUDP and MAPA as chains: gradients, clipping and noise by stages.
 
 Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decisions (M-) are in
 evidence/pages/decisions.md.
 """
 
-from typing import Any, NamedTuple
+from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from ....engine import client_work
-from ....engine.client_work import Divided, Work
-from ....engine.kernel import Event, Info, Probeable, norm, on_device
+from ....engine.client_work import Work
+from ....engine.kernel import Info, norm, on_device
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve
 from ....parts.errors import ScenarioError
 from ....problem.constants import Constants, measured
 from ....problem.horizontal import HorizontalProblem
+from ..federated.kernel import Chain, StepSizes, of_run
+from ..federated.stage import SendPart, ServerPart, WorkPart
+from ..federated.stages import ClientJob, Contributions, ServerRow
 from .part import EdgeCloud, NoisyEdgeCloud
 from .stages import MOST_STAGES, stages
 
 
-class EdgeCloudState(NamedTuple):
-    """The server's state, and the versions that clients under way have read.
+class TableSteps(StepSizes):
+    """Step sizes of Table II: those of the stage that a commit is in.
 
     Attributes:
-        weights: Weights of the server's model.
-        registers: versions of it.
-        average: Mean of all iterates so far, the start included; None if not asked
-            for.
-        key: Key of the noise.
-    """
-
-    weights: Float[Array, "..."]
-    registers: Float[Array, "R ..."]
-    average: Float[Array, "..."] | None
-    key: Key[Array, ""]
-
-
-SentGradient = tuple[Float[Array, "W ..."], Info]
-"""A row's message, and its diagnostics, the loss among them."""
-
-
-class DelayedSgd(
-    Divided[HorizontalProblem, EdgeCloudState, Float[Array, "W ..."], SentGradient],
-    Probeable[HorizontalProblem, EdgeCloudState],
-):
-    """Applies clipped and noisy gradients, each taken at what its client read.
-
-    Attributes:
-        last: last iteration of each stage; as many for every run, so that runs of one
-            program may differ in their stages.
-        sensitivity: Delta S of each stage.
+        last: Last iteration of each stage.
         curvature: Constant term of each stage's inverse step size.
         spread: Factor of the root of commits in it; see `stages.Stage`.
         shift: Commits added under that root; see `stages.Stage`.
-        epsilon: Privacy level of each client.
-        override: step sizes in place of the stages'.
-        batch: b.
-        noise: law of the noise, "" for none; then nothing is clipped either.
-        per_sample: whether each sample's gradient is clipped.
-        averaged: whether the average of all iterates is evaluated.
-        first_layer: whether only the first layer is clipped and gets noise.
-        num_registers: Registers of the timeline.
     """
 
     last: Int[Array, " G"]
-    sensitivity: Float[Array, " G"]
     curvature: Float[Array, " G"]
     spread: Float[Array, " G"]
     shift: Float[Array, " G"]
-    epsilon: Float[Array, " K"]
-    override: Schedule | Steps | None
-    batch: Float[Array, ""]
-    noise: str = eqx.field(static=True)
-    per_sample: bool = eqx.field(static=True)
-    first_layer: bool = eqx.field(static=True)
-    averaged: bool = eqx.field(static=True)
-    num_registers: int = eqx.field(static=True)
 
-    def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> EdgeCloudState:
-        """Starts at the model's start; version 0 stands in register 0."""
-        weights = problem.start(key)
-        registers = problem.registers(self.num_registers, weights)
-        average = weights if self.averaged else None
-        return EdgeCloudState(weights, registers, average, key)
-
-    def opened(
-        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
-    ) -> EdgeCloudState:
-        registers = client_work.keep(state.registers, state.weights, event)
-        return state._replace(registers=registers)
-
-    def given(self, state: EdgeCloudState, event: Event) -> Float[Array, "W ..."]:
-        return client_work.read(state.registers, event)
-
-    def work_inputs(
-        self, problem: HorizontalProblem, event: Event, given: Float[Array, "W ..."]
-    ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        now = self._stage(event.version + 1)
-        return problem.narrowed(given), self._step_size(now, event.version)
-
-    def computed(
-        self,
-        problem: HorizontalProblem,
-        key: Key[Array, ""] | None,
-        event: Event,
-        given: Float[Array, "W ..."],
-        made: Work | None = None,
-    ) -> SentGradient:
-        assert key is not None
-        alone = jax.tree.map(lambda value: value[0], made)
-        work = self._work(problem, key, given[0], event, alone)
-        info = {"loss": work.loss, "gradient_norm": norm(work.gradient)} | work.info
-        return jax.tree.map(lambda value: value[None], (work.message, info))
-
-    def apply(
-        self,
-        problem: HorizontalProblem,
-        state: EdgeCloudState,
-        event: Event,
-        sent: SentGradient,
-    ) -> tuple[EdgeCloudState, Info]:
-        message, info = jax.tree.map(lambda value: value[0], sent)
-        now = self._stage(event.version + 1)
-        step_size = self._step_size(now, event.version)
-        moved = state.weights - step_size * message
-        weights = jnp.where(event.present()[0], moved, state.weights)
-        info |= {"step_size": step_size}
-        if self.noise:
-            info |= {"stage": now + 1, "sensitivity": self.sensitivity[now]}
-        average = state.average
-        if average is not None:
-            # x_1 is the start: version v is iterate v + 1.
-            share = 1 / (event.version + 2).astype(weights.dtype)
-            moved = average + share * (weights - average)
-            average = jnp.where(event.present()[0], moved, average)
-        return EdgeCloudState(weights, state.registers, average, state.key), info
-
-    def read_out(self, state: EdgeCloudState) -> Float[Array, "..."]:
-        return state.weights if state.average is None else state.average
-
-    def reveal(
-        self, problem: HorizontalProblem, state: EdgeCloudState, event: Event
-    ) -> dict[str, Array]:
-        """Returns the row's message, the gradient in it, and where from."""
-        read = self.given(self.opened(problem, state, event), event)
-        work = self._work(problem, state.key, read[0], event)
-        return {
-            "message": work.message[None],
-            "gradient": work.gradient[None],
-            "state": problem.narrowed(read),
-        }
-
-    def _work(
-        self,
-        problem: HorizontalProblem,
-        key: Key[Array, ""],
-        read: Float[Array, "..."],
-        event: Event,
-        made: Work | None = None,
-    ) -> Work:
-        """Returns the client's message; its gradient is made here, unless it was."""
-        samples = client_work.samples_of(event, 1)[0, 0]
-        worker, job = event.worker[0], event.job[0]
-        drawn = client_work.training_key(problem, key, worker, job)
-        if made is None and not self.per_sample:
-            loss, gradient = client_work.gradient_of(problem, read, samples, drawn)
-            made = Work(loss, gradient, gradient, {})
-        if not self.noise:
-            assert made is not None
-            return made
-        sensitivity = self._of_job(event)
-        bound = self.batch * sensitivity / 2
-        size = problem.model.num_noised if self.first_layer else None
-        if made is None:
-            work = client_work.clipped_per_sample(
-                problem, read, samples, bound, size, key=drawn
-            )
-        else:
-            work = client_work.clipped(made, bound, size)
-        own = jax.random.fold_in(jax.random.fold_in(key, worker), job)
-        epsilon = self.epsilon.at[worker].get(mode="fill", fill_value=1)
-        return client_work.noised(work, self.noise, own, sensitivity / epsilon, size)
-
-    def _stage(self, iteration: Int[Array, ""]) -> Int[Array, ""]:
-        return jnp.searchsorted(self.last, iteration)
-
-    def _of_job(self, event: Event) -> Float[Array, ""]:
-        """Returns the sensitivity that came with what the client read (M-18)."""
-        made_by = jnp.maximum(event.version - event.staleness[0], 1)
-        return self.sensitivity[self._stage(made_by)]
-
-    def _step_size(
-        self, stage: Int[Array, ""], commits: Int[Array, ""]
-    ) -> Float[Array, ""]:
-        if self.override is not None:
-            return self.override.at(commits)
+    def at(self, commits: Int[Array, ""]) -> Float[Array, ""]:
+        stage = jnp.searchsorted(self.last, commits + 1)
         grown = jnp.sqrt((commits + 1).astype(self.spread.dtype) + self.shift[stage])
         return 1 / (self.curvature[stage] + self.spread[stage] * grown)
 
 
-def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSgd:
+class StagedNoise(eqx.Module):
+    """Clipping, and noise on what is clipped, by a sensitivity that stages change.
+
+    Attributes:
+        last: Last iteration of each stage; as many for every run, so that runs of one
+            program may differ in their stages.
+        sensitivity: Delta S of each stage.
+        epsilon: Privacy level of each client.
+        batch: b.
+        law: Law of the noise.
+        per_sample: Whether each sample's gradient is clipped.
+        first_layer: Whether only the first layer is clipped and gets noise.
+    """
+
+    last: Int[Array, " G"]
+    sensitivity: Float[Array, " G"]
+    epsilon: Float[Array, " K"]
+    batch: Float[Array, ""]
+    law: str = eqx.field(static=True)
+    per_sample: bool = eqx.field(static=True)
+    first_layer: bool = eqx.field(static=True)
+
+    def size(self, problem: HorizontalProblem) -> int | None:
+        """Returns how many numbers, the first ones, are clipped; None for all."""
+        return problem.model.num_noised if self.first_layer else None
+
+    def of_job(self, job: ClientJob) -> Float[Array, ""]:
+        """Returns the sensitivity that came with what the client read (M-18)."""
+        made_by = jnp.maximum(job.version, 1)
+        return self.sensitivity[jnp.searchsorted(self.last, made_by)]
+
+
+class Gradient(WorkPart):
+    """The gradient of one batch, of samples that are clipped one by one if so asked."""
+
+    _noise: StagedNoise | None
+
+    def __call__(self, job: ClientJob, state: None) -> tuple[Work, None]:
+        problem, samples, noise = job.problem, job.samples[0], self._noise
+        drawn = job.training_key
+        if noise is None or not noise.per_sample:
+            loss, gradient = client_work.gradient_of(problem, job.read, samples, drawn)
+            return Work(loss, gradient, gradient, {}), None
+        bound = noise.batch * noise.of_job(job) / 2
+        return client_work.clipped_per_sample(
+            problem, job.read, samples, bound, noise.size(problem), key=drawn
+        ), None
+
+
+class SentGradient(SendPart):
+    """The gradient as it is sent: clipped, unless its samples were, and with noise."""
+
+    draws = True
+    _noise: StagedNoise | None
+
+    def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
+        noise = self._noise
+        work = work._replace(info=work.info | {"gradient_norm": norm(work.gradient)})
+        if noise is None:
+            return work, None
+        sensitivity, size = noise.of_job(job), noise.size(job.problem)
+        if not noise.per_sample:
+            work = client_work.clipped(work, noise.batch * sensitivity / 2, size)
+        assert job.key is not None
+        own = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)
+        epsilon = noise.epsilon.at[job.worker].get(mode="fill", fill_value=1)
+        scale = sensitivity / epsilon
+        return client_work.noised(work, noise.law, own, scale, size), None
+
+
+class Descent(ServerPart):
+    """The server steps against each gradient; it may keep the mean of all iterates."""
+
+    averaged: bool
+    _noise: StagedNoise | None
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Array | None:
+        return weights if self.averaged else None
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: Array | None
+    ) -> tuple[Array, Array | None, Info]:
+        """Returns the model after the step, the mean of all iterates, and info."""
+        event, message = row.event, contributions.message
+        assert message is not None
+        there = event.present()[0]
+        moved = row.weights - row.step_size * message[0]
+        weights = jnp.where(there, moved, row.weights)
+        info = {"step_size": row.step_size}
+        if self._noise is not None:
+            now = jnp.searchsorted(self._noise.last, event.version + 1)
+            info |= {"stage": now + 1, "sensitivity": self._noise.sensitivity[now]}
+        if state is not None:
+            # x_1 is the start: version v is iterate v + 1.
+            share = 1 / (event.version + 2).astype(weights.dtype)
+            state = jnp.where(there, state + share * (weights - state), state)
+        return weights, state, info
+
+    def read_out(self, weights: Array, state: object) -> Array:
+        return weights if state is None else cast("Array", state)
+
+
+def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
     """Builds the algorithm of a scenario.
 
     Raises:
@@ -212,36 +158,44 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> DelayedSg
     """
     config = _with_numbers(config, constants)
     noisy = isinstance(config, NoisyEdgeCloud)
-    clients = setup.shape.num_clients
-    epsilon = config.epsilons(clients) if noisy else (1.0,) * clients
     first_layer = noisy and config.noised == "first_convolution"
-    size = setup.shape.num_weights
+    size, clients = setup.shape.num_weights, setup.shape.num_clients
     if first_layer:
         size = measured(constants.num_first_layer)
     made = stages(config, setup.shape.batch, clients, size)
     made += [made[-1]] * (MOST_STAGES - len(made))
-    override = None
+    ends, *columns = zip(*made, strict=True)
+    last = jnp.asarray(ends, jnp.int32)
+    sensitivity, *steps = (jnp.asarray(column, float) for column in columns)
+    noise = None
+    if noisy:
+        noise = StagedNoise(
+            last=last,
+            sensitivity=sensitivity,
+            epsilon=jnp.asarray(config.epsilons(clients), float),
+            batch=jnp.asarray(setup.shape.batch, float),
+            law=config.noise,
+            per_sample=config.clip == "sample",
+            first_layer=first_layer,
+        )
+    step_size: Schedule | Steps | TableSteps = TableSteps(last, *steps)
     if config.step_size is not None:
-        override, _ = resolve(config.step_size, constants)
-        override = on_device(override)
-    _, *numbers = (jnp.asarray(column, float) for column in zip(*made, strict=True))
-    return DelayedSgd(
-        jnp.asarray([stage.last for stage in made], jnp.int32),
-        *numbers,
-        epsilon=jnp.asarray(epsilon, float),
-        override=override,
-        batch=jnp.asarray(setup.shape.batch, float),
-        noise=config.noise if noisy else "",
-        per_sample=noisy and config.clip == "sample",
-        first_layer=first_layer,
-        averaged=config.averaged,
-        num_registers=setup.timeline.num_registers,
+        step_size = on_device(resolve(config.step_size, constants)[0])
+    return of_run(
+        setup,
+        step_size=step_size,
+        local_step_size=step_size,
+        work=Gradient.model_construct().in_program(_noise=noise),
+        sent=(SentGradient.model_construct().in_program(_noise=noise),),
+        server=Descent.model_construct(averaged=config.averaged).in_program(
+            _noise=noise
+        ),
     )
 
 
 def _with_numbers(config: EdgeCloud, constants: Constants) -> EdgeCloud:
     """Returns the configuration with what it takes from the data (M-25)."""
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     if config.smoothness == "data":
         known = measured(constants.smoothness)
         found["smoothness"] = known or constants.estimates().smoothness

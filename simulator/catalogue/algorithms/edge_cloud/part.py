@@ -6,7 +6,7 @@ Privacy for Edge Intelligence; decisions (M-) are in evidence/pages/decisions.md
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,7 @@ from ....problem.capabilities import DividesRows, NoisyMessages
 if TYPE_CHECKING:
     from ....engine.setup import RunSetup
     from ....problem.constants import Constants
-    from .kernel import DelayedSgd
+    from ..federated.kernel import Chain
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 
@@ -58,17 +58,17 @@ class EdgeCloud(DividesRows, Algorithm):
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         shaping = ("kind", "batch", "sampling", "samples", "averaged")
         shaping += ("noise", "clip", "noised")
         found = self.model_dump(mode="json")
-        own = self.step_size is not None
-        return {key: found[key] for key in shaping if key in found} | {"own_step": own}
+        kept = {key: found[key] for key in shaping if key in found}
+        return {**kept, "own_step": self.step_size is not None}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         return model_and_gradient(shape)
 
-    def make(self, setup: "RunSetup", constants: "Constants") -> "DelayedSgd":
+    def make(self, setup: "RunSetup", constants: "Constants") -> "Chain":
         from .kernel import build
 
         return build(self, setup, constants)

@@ -6,7 +6,7 @@ evidence/pages/decisions.md.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,7 +15,12 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from ....engine.kernel import Event, Info, Kernel, broadcast_flags, norm, on_device
 from ....engine.optimizers import rule as optimizing
-from ....engine.optimizers.arrays import UpdateRule
+from ....engine.optimizers.arrays import (
+    ModelArrays,
+    UpdateRule,
+    arrays_of_party,
+    arrays_of_server,
+)
 from ....engine.optimizers.rule import rule_of
 from ....engine.setup import RunSetup
 from ....engine.step_rules import Schedule, Steps, resolve
@@ -25,10 +30,16 @@ from ....problem.convex import largest_step
 from ....problem.vertical import Model, VerticalProblem
 from ..vafl.noise import Draw
 from ..vafl.stores import Parties, TableStore, age_info, rows
-from . import blocks
-from .blocks import PartyBlock
 from .part import BlockDescent
 from .transfer import TransferDescent
+
+Block = tuple[Float[Array, "W ..."], ...]
+"""The numbers that parties move: their weights and, where there is a network over the
+outputs, their copies of it, of which the labelled party's alone moves."""
+
+
+Moments = tuple[object, ...] | None
+"""States of the optimisers of a block's parts; None without an optimiser."""
 
 
 class BlockDescentState(NamedTuple):
@@ -46,7 +57,7 @@ class BlockDescentState(NamedTuple):
     weights: Float[Array, "M ..."]
     store: TableStore | None
     server: Float[Array, " P0"] | None = None
-    moments: Any = None
+    moments: Moments = None
 
 
 class Received(NamedTuple):
@@ -100,8 +111,13 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         if self.stored:
             store = TableStore.fill(_parties(problem), weights)
         server = None if problem.server is None else problem.start_server(key)
-        everyone = PartyBlock(weights, _copies(server, problem.num_parties))
-        moments = blocks.start(self.optimizer, problem, everyone)
+        moments = None
+        if (rule := self.optimizer) is not None:
+            everyone = (weights, *_copies(server, problem.num_parties))
+            moments = tuple(
+                jax.vmap(partial(rule.init, arrays=arrays))(numbers)
+                for numbers, arrays in zip(everyone, _arrays(problem), strict=True)
+            )
         return BlockDescentState(weights, store, server, moments)
 
     def step(
@@ -114,7 +130,7 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         loss, received = _received(problem, event, x, h, state.server)
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
-        start = PartyBlock(initial, _copies(state.server, event.worker.size))
+        start = (initial, *_copies(state.server, event.worker.size))
         before = state.moments
         if not everyone:
             before = optimizing.of_workers(before, event.worker)
@@ -124,20 +140,24 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         )
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(step_size, made[0])
-        moved, gradient = end.weights, first.weights
+        (moved, *ends), (gradient, *slopes) = end, first
         here = broadcast_flags(event.present(), initial)
         mine = (event.present() & received.labelled)[:, None]
         share = event.present() / jnp.maximum(event.present().sum(), 1)
         info = {
             "loss": share.astype(loss.dtype) @ loss,
             "gradient_norm": norm(
-                jnp.where(here, gradient, 0), *_where(mine, first.server)
+                jnp.where(here, gradient, 0),
+                *(jnp.where(mine, slope, 0) for slope in slopes),
             ),
             "step_size": step_size,
             "step_bound": self.step_bound,
             "moved_norm": norm(
                 jnp.where(here, moved - initial, 0),
-                *_where(mine, end.server, start.server),
+                *(
+                    jnp.where(mine, e - s, 0)
+                    for e, s in zip(ends, start[1:], strict=True)
+                ),
             ),
             **info,
         }
@@ -149,8 +169,8 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
             weights = state.weights.at[event.worker].set(moved, mode="drop")
         server = state.server
         if server is not None:
-            (of_labelled,) = _where(mine, end.server)
-            server = jnp.where(mine.any(), of_labelled.sum(axis=0), server)
+            of_labelled = jnp.where(mine, ends[0], 0).sum(axis=0)
+            server = jnp.where(mine.any(), of_labelled, server)
         return BlockDescentState(weights, store, server, moments), info
 
     def read_out(self, state: BlockDescentState) -> Model:
@@ -198,12 +218,12 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
     def _descend(
         self,
         problem: VerticalProblem,
-        initial: PartyBlock,
+        initial: Block,
         received: Received,
         step_size: Float[Array, ""],
-        moments: Any,
+        moments: Moments,
         made: Int[Array, " W"],
-    ) -> tuple[PartyBlock, PartyBlock, Any]:
+    ) -> tuple[Block, Block, Moments]:
         """Makes the local steps.
 
         Args:
@@ -218,17 +238,15 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
             Where the steps lead, the first gradient, and the optimisers' states.
         """
 
-        def gradient(
-            block: PartyBlock, start: PartyBlock, received: Received
-        ) -> PartyBlock:
-            weights = block.weights
+        def gradient(block: Block, start: Block, received: Received) -> Block:
+            weights, *server = block
             own, pull = jax.vjp(
                 lambda w: problem.embedding.apply(w, received.x), weights
             )
-            error, to_server = _errors(problem, own, block.server, received)
+            error, *to_server = _errors(problem, own, received, *server)
             if self.frozen:
                 error = jnp.where(received.labelled, error, received.error)
-            found = PartyBlock(pull(error)[0] + problem.l2 * weights, to_server)
+            found = (pull(error)[0] + problem.l2 * weights, *to_server)
             if self.proximal is not None:
                 found = jax.tree.map(
                     lambda slope, now, then: slope + self.proximal * (now - then),
@@ -239,16 +257,22 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         of_all = jax.vmap(gradient)
 
         def moved_by(
-            block: PartyBlock, slopes: PartyBlock, moments: Any, made: Array
-        ) -> tuple[PartyBlock, Any]:
-            if self.optimizer is not None:
-                slopes, moments = blocks.directed(
-                    problem, self.optimizer, block, slopes, moments, made
-                )
+            block: Block, slopes: Block, moments: Moments, made: Array
+        ) -> tuple[Block, Moments]:
+            if (rule := self.optimizer) is not None:
+                assert moments is not None
+                parts = zip(slopes, moments, block, _arrays(problem), strict=True)
+                directed = [
+                    jax.vmap(partial(rule.update, arrays=arrays))(g, own, w, made)
+                    for g, own, w, arrays in parts
+                ]
+                slopes, moments = zip(*directed, strict=True)
             moved = jax.tree.map(lambda w, slope: w - step_size * slope, block, slopes)
             return moved, moments
 
-        def once(q: Int[Array, ""], now: tuple[PartyBlock, Any]) -> Any:
+        def once(
+            q: Int[Array, ""], now: tuple[Block, Moments]
+        ) -> tuple[Block, Moments]:
             block, moments = now
             return moved_by(block, of_all(block, initial, received), moments, made + q)
 
@@ -266,12 +290,10 @@ def _parties(problem: VerticalProblem) -> Parties:
 
 
 def _samples(event: Event) -> Int[Array, "W S"]:
-    """Returns the samples of each worker, also where all have the same."""
     return jnp.broadcast_to(event.samples, (event.worker.size, event.samples.shape[1]))
 
 
 def _of_workers(parties: Float[Array, "M ..."], event: Event) -> Float[Array, "W ..."]:
-    """Returns what belongs to a row's workers; zeros for padding."""
     return parties.at[event.worker].get(mode="fill", fill_value=0)
 
 
@@ -302,9 +324,9 @@ def _received(
 def _errors(
     problem: VerticalProblem,
     own: Float[Array, "D S"],
-    server: Float[Array, " P0"] | None,
     received: Received,
-) -> tuple[Float[Array, "D S"], Float[Array, " P0"] | None]:
+    server: Float[Array, " P0"] | None = None,
+) -> tuple[Array, ...]:
     """Returns the derivatives of the loss by a party's outputs and by the network.
 
     The other parties' outputs are as they were received, and so is the network at a
@@ -312,7 +334,7 @@ def _errors(
     """
     y, present = received.y, received.present
     if server is None:
-        return jax.grad(problem.batch_loss)(own + received.others, y, present), None
+        return (jax.grad(problem.batch_loss)(own + received.others, y, present),)
     h = received.others.at[received.party].set(own, mode="drop")
     of_network = jax.grad(partial(_loss_at, problem), argnums=(0, 1))
     errors, to_server = of_network(h, server, y, present)
@@ -333,20 +355,15 @@ def _loss_at(
 
 def _copies(
     server: Float[Array, " P0"] | None, count: int
-) -> Float[Array, "W P0"] | None:
-    """Returns the network's weights for each party of a row."""
-    return None if server is None else jnp.broadcast_to(server, (count, server.size))
-
-
-def _where(
-    mine: Bool[Array, "W 1"],
-    server: Float[Array, "W P0"] | None,
-    start: Float[Array, "W P0"] | None = None,
 ) -> tuple[Float[Array, "W P0"], ...]:
-    """Returns the labelled party's part of a gradient or, from a start, of a move."""
-    if server is None:
-        return ()
-    return (jnp.where(mine, server if start is None else server - start, 0),)
+    """Returns the network's weights for each party of a row, if there is one."""
+    return () if server is None else (jnp.broadcast_to(server, (count, server.size)),)
+
+
+def _arrays(problem: VerticalProblem) -> list[ModelArrays]:
+    """Returns the arrays of the parts of a block."""
+    of_server = () if problem.server is None else (arrays_of_server(problem),)
+    return [arrays_of_party(problem), *of_server]
 
 
 def build(

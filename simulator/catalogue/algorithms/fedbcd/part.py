@@ -1,6 +1,6 @@
 """Vertical learning with local steps between exchanges. No JAX in here."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -62,7 +62,7 @@ class BlockDescent(SumsOutputs, Algorithm):
         """Returns the minibatches of a run, of which all steps of a job share one."""
         return minibatches(self, seed, pools, protocol, steps=1)
 
-    def check(self, problem: "Problem", protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
         if protocol.traits.batch_per_round and self.samples == "own":
             raise LocatedError(
@@ -75,7 +75,7 @@ class BlockDescent(SumsOutputs, Algorithm):
                 f"{self.optimizer.kind!r}; remove it",
             )
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         found = self.model_dump(mode="json", exclude={"step_size"})
         found["proximal"] = bool(found.get("proximal"))
         return found | programs(self)
@@ -110,8 +110,6 @@ class FedSgd(BlockDescent):
 
 
 class _LocalSteps(BlockDescent):
-    """Common base of FedBCD and FedPBCD."""
-
     local_steps: Annotated[int, Field(ge=1)]
     """Q, all on the batch that was exchanged."""
     local_gradient: Literal["recompute", "frozen"] = "recompute"
@@ -121,7 +119,7 @@ class _LocalSteps(BlockDescent):
     security needs it. A label-free party can recompute by itself with the loss
     `taylor`."""
 
-    def check(self, problem: "Problem", protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
         if problem.transfer is not None and self.local_gradient != "recompute":
             raise LocatedError(

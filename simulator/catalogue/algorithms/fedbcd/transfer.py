@@ -5,7 +5,6 @@ learning); F-15 in evidence/pages/decisions.md.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,14 +19,8 @@ from ....problem.vertical import LABELLED, OTHER, Model, TransferProblem
 Gradient = Callable[[Float[Array, " P"]], tuple[Float[Array, ""], Float[Array, " P"]]]
 
 
-class TransferState(NamedTuple):
-    """The two parties' models.
-
-    Attributes:
-        weights: Weights of each party.
-    """
-
-    weights: Float[Array, "M P"]
+TransferState = Float[Array, "M P"]
+"""Weights of each of the two parties."""
 
 
 class TransferDescent(Kernel[TransferProblem, TransferState]):
@@ -49,32 +42,32 @@ class TransferDescent(Kernel[TransferProblem, TransferState]):
     local_steps: int = eqx.field(static=True)
 
     def init(self, problem: TransferProblem, key: Key[Array, ""]) -> TransferState:
-        return TransferState(problem.start(key))
+        return problem.start(key)
 
     def step(
         self, problem: TransferProblem, state: TransferState, event: Event
     ) -> tuple[TransferState, Info]:
         num_rounds = event.version * event.worker.size // problem.num_parties
         step_size = self.step_size.at(num_rounds)
-        gradients = _gradients(problem, state.weights, event)
+        gradients = _gradients(problem, state, event)
         ends = [
-            self._descend(gradients[party], state.weights[party], step_size)
+            self._descend(gradients[party], state[party], step_size)
             for party in (OTHER, LABELLED)
         ]
         moved, first, losses = (jnp.stack(parts) for parts in zip(*ends, strict=True))
         # In sequence, one party moves at a time; a NULL row moves none.
         moves = jnp.any(jnp.arange(2)[:, None] == event.worker[None], axis=1)[:, None]
-        weights = jnp.where(moves, moved, state.weights)
+        weights = jnp.where(moves, moved, state)
         info = {
             "loss": losses[LABELLED],
             "gradient_norm": norm(jnp.where(moves, first, 0)),
             "step_size": step_size,
-            "moved_norm": norm(weights - state.weights),
+            "moved_norm": norm(weights - state),
         }
-        return TransferState(weights), info
+        return weights, info
 
     def read_out(self, state: TransferState) -> Model:
-        return state.weights, None
+        return state, None
 
     def _descend(
         self, gradient: Gradient, start: Float[Array, " P"], step_size: Array

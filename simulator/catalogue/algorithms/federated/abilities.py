@@ -4,7 +4,7 @@ A stage that has the members of a class here is one of it, without inheriting fr
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from ....engine.algorithm import ProblemShape
 from ....privacy.releases import Calibrated, Guarantee
@@ -141,6 +141,6 @@ class LeadsStep(Protocol):
         """Returns the step size with what the stage multiplies it by, for traces."""
         ...
 
-    def ahead(self, weights: "Array", state: Any, step_size: "Array") -> "Array":
+    def ahead(self, weights: "Array", state: object, step_size: "Array") -> "Array":
         """Returns what clients read, by default the model, `[...]`."""
         ...

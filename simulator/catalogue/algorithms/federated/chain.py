@@ -33,7 +33,7 @@ from ....engine.algorithm import (
     batch_size,
     minibatches,
 )
-from ....parts.base import LocatedError, Part, tag
+from ....parts.base import LocatedError, Part, Quantity, tag
 from ....parts.catalogue import AnyPart
 from ....parts.errors import ScenarioError
 from ....parts.expressions import per_client
@@ -62,7 +62,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     AdjustPart,
     AggregatePart,
     AttackPart,
-    Passes,
+    LocalOptions,
     ReadPart,
     ReceivePart,
     SendPart,
@@ -133,7 +133,7 @@ class Chained(HasStages, Algorithm):
         keys = self.keys_of(stage) + ((key,) if key else ())
         return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
 
-    def opened(self) -> dict[str, Any]:
+    def opened(self) -> dict[str, object]:
         """Returns the same method as a scenario has it with its stages written out."""
         tree = WrittenChain.model_construct(
             step_size=self.local_rule,
@@ -142,13 +142,17 @@ class Chained(HasStages, Algorithm):
             samples=self.samples,
             chain=(),
         )
-        own, stages = _written(tree), [_written(stage) for stage in self.stages]
-        return own | {"chain": stages}
+        return {**_written(tree), "chain": [_written(stage) for stage in self.stages]}
+
+    @property
+    def _local(self) -> LocalOptions:
+        """What a job goes through: one batch where its work does not say."""
+        work = self.work
+        return work if isinstance(work, LocalOptions) else LocalOptions()
 
     @property
     def steps_per_job(self) -> int:
-        passes = self.work.passes
-        return passes.epochs or passes.steps
+        return self._local.local_epochs or self._local.local_steps or 1
 
     @property
     def by_arrays(self) -> bool:
@@ -171,37 +175,38 @@ class Chained(HasStages, Algorithm):
 
     @property
     def can_shorten_jobs(self) -> bool:
-        passes, rule = self.work.passes, getattr(self.work, "local_optimizer", None)
-        plain = passes.epochs is None and passes.speeds is None and rule is None
+        own = self._local
+        others = (own.local_epochs, own.speeds, own.local_optimizer)
+        plain = all(option is None for option in others)
         return plain and not self.clips_samples and self.samples != "common"
 
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
-        passes = self.work.passes
-        if passes.speeds is None and passes.epochs is None:
+        own = self._local
+        if own.speeds is None and own.local_epochs is None:
             shortens, steps = not self.clips_samples, self.steps_per_job
             return minibatches(
                 self, seed, pools, protocol, steps=steps, shortens=shortens
             )
         size = batch_size(self.batch, min(pool.size for pool in pools))
-        if passes.speeds is not None:
-            own = self._own_steps(passes, len(pools))
-            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=own)
-        return UnevenSampler(seed, pools, size, epochs=passes.epochs)
+        if own.speeds is not None:
+            steps = self._steps_by(own.speeds, len(pools))
+            return UnevenSampler(seed, pools, size, sampling=self.sampling, own=steps)
+        return UnevenSampler(seed, pools, size, epochs=own.local_epochs)
 
-    def _own_steps(self, passes: Passes, num_clients: int) -> Int[np.ndarray, " K"]:
+    def _steps_by(self, speeds: Quantity, num_clients: int) -> Int[np.ndarray, " K"]:
         """Returns the local steps of each client, by its speed."""
-        assert passes.speeds is not None
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
         name = self.key_of(self.work, "speeds")
-        found = per_client(passes.speeds, num_clients, name)
+        found = per_client(speeds, num_clients, name)
         if not min(found) > 0:
             raise LocatedError(
                 f"{name} must be > 0, got {float(min(found)):g}; change it", keys
             )
         share = [Fraction(speed) / Fraction(max(found)) for speed in found]
-        return np.array([max(1, floor(passes.steps * each)) for each in share])
+        steps = self._local.local_steps or 1
+        return np.array([max(1, floor(steps * each)) for each in share])
 
     @property
     def noise(self) -> AddsNoise | None:
@@ -243,7 +248,6 @@ class Chained(HasStages, Algorithm):
                 yield from stage.biases(protocol, num_clients)
 
     def check(self, problem: "Problem", protocol: "Protocol") -> None:
-        """Refuses what a stage does not fit."""
         super().check(problem, protocol)
         for stage in self.stages:
             try:
@@ -257,15 +261,15 @@ class Chained(HasStages, Algorithm):
                 ) from None
 
     def _refuse_others(
-        self, stage: StagePart, protocols: tuple[str, ...], protocol: Any
+        self, stage: StagePart, protocols: tuple[str, ...], protocol: Protocol
     ) -> None:
         if protocols and not protocol.names & {*protocols}:
             raise self.refusal(
                 stage,
                 "kind",
                 f"must be another stage than {tag(type(stage))!r}, which runs on "
-                f"{' or '.join(protocols)}, got the protocol {protocol.kind!r}; change "
-                f"one of them",
+                f"{' or '.join(protocols)}, got the protocol "
+                f"{tag(type(protocol))!r}; change one of them",
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
@@ -288,9 +292,9 @@ class Chained(HasStages, Algorithm):
                     f"groups"
                 )
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
-        return own | {"chain": [stage.structure() for stage in self.stages]}
+        return {**own, "chain": [stage.structure() for stage in self.stages]}
 
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up.
@@ -314,7 +318,6 @@ class Chained(HasStages, Algorithm):
         return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
 
     def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
-        """Returns the kernel."""
         return kernel.build(self, setup, constants)
 
     @model_validator(mode="after")
@@ -407,8 +410,7 @@ def refuse_two_rates(
         )
 
 
-def _written(part: Part) -> dict[str, Any]:
-    """Returns options as a scenario has them, without the usual ones."""
+def _written(part: Part) -> dict[str, object]:
     fields, dumped = type(part).model_fields, part.model_dump(mode="json")
     named = {"kind": dumped.pop("kind")} if isinstance(part, StagePart) else {}
     return named | {

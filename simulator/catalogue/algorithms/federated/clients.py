@@ -4,19 +4,18 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
-from ....engine.optimizers.part import LocalOptax
 from ....files.timeline import NO_WORKER
-from ....parts.base import Config, LocatedError, Quantity
+from ....parts.base import Config, LocatedError
 from ....parts.lazy import Late
 from ....privacy.releases import Calibrated, Guarantee, Sampling
 from ....problem.constants import Constants
 from .abilities import AddsNoise
 from .chain import Chained, refuse_two_rates
-from .stage import Passes, SendPart, WorkPart
+from .stage import Count, LocalOptions, SendPart, WorkPart
 from .stages import ClientJob
 
 if TYPE_CHECKING:
@@ -38,40 +37,6 @@ else:
 
 Positive = Annotated[float, Field(gt=0)]
 Part = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class LocalOptions(Config):
-    """Options of local steps, of a method or of a stage."""
-
-    local_steps: Count | None = 1
-    """Q: steps that a client makes on its own copy, each on a batch of its own."""
-    local_epochs: Count | None = None
-    """E, in place of `local_steps`: passes over a client's own samples, each in an
-    order of its own, with a last batch of what is left. Clients with more samples make
-    more steps, which take longer with `clients.compute_per`."""
-    speeds: Quantity | None = None
-    """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
-    v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
-    time with `clients.compute_per: step`; by default all make Q."""
-    local_optimizer: LocalOptax | None = None
-    """The clients' optimiser of their local steps; by default plain SGD."""
-
-    @model_validator(mode="after")
-    def _works_in_steps_or_epochs(self) -> "LocalOptions":
-        if self.local_epochs is None:
-            return self
-        if (self.local_steps or 1) > 1:
-            raise LocatedError(
-                f"local_epochs must not be set with local_steps, got both "
-                f"{self.local_epochs} and {self.local_steps}; remove one of them",
-            )
-        if self.speeds is not None:
-            raise LocatedError(
-                f"speeds must be left out with local_epochs, got {self.speeds!r}; "
-                f"remove one of them",
-            )
-        return self
 
 
 class LocalWork(LocalOptions, WorkPart):
@@ -85,21 +50,17 @@ class LocalWork(LocalOptions, WorkPart):
     _keeps: bool
 
     @property
-    def passes(self) -> Passes:
-        return Passes(self.local_steps or 1, self.local_epochs, self.speeds)
-
-    @property
     def beyond_gradients(self) -> str:
         if self.local_optimizer is not None:
             return "local_optimizer"
-        several = self.passes.steps > 1 or self.local_epochs is not None
+        several = (self.local_steps or 1) > 1 or self.local_epochs is not None
         return "proximal" if self.proximal and several else ""
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
-        found |= {"local_steps": self.passes.steps}
-        return found if rule is None else found | {"local_optimizer": rule.program()}
+        found["local_steps"] = self.local_steps or 1
+        return found if rule is None else {**found, "local_optimizer": rule.program()}
 
     def fits(self, method: Chained) -> None:
         if self.speeds is not None and method.samples == "common":
@@ -125,7 +86,7 @@ class LocalWork(LocalOptions, WorkPart):
         """Whether steps of a run are plain SGD's."""
         return self._rule is None
 
-    def make(self, setup: RunSetup, constants: Constants, **facts: Any) -> Any:
+    def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
         chosen = self.local_optimizer
         rule, keeps = None, False
         if chosen is not None:
@@ -133,11 +94,10 @@ class LocalWork(LocalOptions, WorkPart):
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
         return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
 
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
-        """Returns the contribution, and the state of the client's optimiser."""
+    def __call__(self, job: ClientJob, state: object) -> tuple[Work, object]:
         of_job = job.samples.shape[0] if job.taken is None else job.taken
         rule, proximal = self._rule, cast("Array | None", self.proximal)
         work = client_work.local_steps(
@@ -166,9 +126,8 @@ class ClippedWork(WorkPart):
     clip_bound: Positive
     """C, largest l2 norm of a sample's gradient."""
 
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
-        """Returns the mean of the clipped gradients."""
-        bound: Any = self.clip_bound
+    def __call__(self, job: ClientJob, state: None) -> tuple[Work, None]:
+        bound = cast("Array", self.clip_bound)
         made = client_work.clipped_per_sample(
             job.problem, job.read, job.samples[0], bound, key=job.training_key
         )
@@ -186,9 +145,8 @@ class Clip(SendPart):
     clip_bound: Positive
     """C, largest l2 norm."""
 
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
-        """Returns the clipped contribution."""
-        bound: Any = self.clip_bound
+    def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
+        bound = cast("Array", self.clip_bound)
         return client_work.clipped(work, bound), state
 
 
@@ -296,7 +254,7 @@ class SentNoise(NoiseOptions, SendPart):
     _multiplier: Array
     _samples: int
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind, "law": self.law}
 
     def clip_before(self, method: Chained) -> ClippedWork | Clip:
@@ -350,8 +308,7 @@ class SentNoise(NoiseOptions, SendPart):
             for n in num_samples
         )
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
-        """Returns noise in proportion to what the stage before, and a budget, say."""
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         method, batch = setup.scenario.algorithm, setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0
@@ -362,7 +319,7 @@ class SentNoise(NoiseOptions, SendPart):
             _samples=batch if by_sample else 1,
         )
 
-    def __call__(self, job: ClientJob, work: Work, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
         """Returns the contribution with noise, drawn by client and job."""
         assert job.key is not None
         key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)

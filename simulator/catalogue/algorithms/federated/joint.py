@@ -5,7 +5,7 @@ losses, whose products are larger and fewer. So it is made where nothing asks fo
 messages; the losses of the workers are known one by one all the same.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +16,16 @@ from ....files.timeline import NO_SAMPLE
 from ....problem.horizontal import HorizontalProblem
 from .clients import LocalWork
 
+if TYPE_CHECKING:
+    from .kernel import Chain
+
 BLOCK = 64
 """Samples of a product, at most, unless one worker has more. Of more of them what is
 gathered, or a convolution unfolds, leaves the cache before it is used
 (docs/performance.md, "One product for a round")."""
 
 
-def possible(chain: Any, problem: HorizontalProblem) -> bool:
+def possible(chain: "Chain", problem: HorizontalProblem) -> bool:
     """Says whether a chain needs no more of messages than their weighted sum.
 
     Args:
@@ -32,8 +35,9 @@ def possible(chain: Any, problem: HorizontalProblem) -> bool:
     work, last = chain.work, chain.aggregation or chain.server
     others = (*chain.attacks, *chain.received, last)
     alone = chain.reads or chain.sent
-    plain = isinstance(work, LocalWork) and type(work).__call__ is LocalWork.__call__
-    one_gradient = plain and chain.local_steps == 1 and work.is_plain
+    own_steps = type(work).__call__ is LocalWork.__call__
+    plain = isinstance(work, LocalWork) and own_steps and work.is_plain
+    one_gradient = plain and chain.local_steps == 1
     by_batch = problem.takes_key or problem.model.num_statistics > 0
     sums = all(stage.takes_sums for stage in others)
     return one_gradient and not alone and sums and not by_batch

@@ -4,6 +4,7 @@ Plain asynchronous SGD is `Chain.step` with one local step (`clients.LocalWork`)
 contributions applied one by one (`server.Mean`) and nothing optional.
 """
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from ....engine import client_work
 from ....engine.client_work import Divided, Work
@@ -43,10 +44,17 @@ from .stages import (
     ClientJob,
     Contributions,
     ServerRow,
-    Step,
     mean_of,
     placed,
 )
+
+
+class StepSizes(eqx.Module):
+    """Step sizes by another rule than a schedule's."""
+
+    @abstractmethod
+    def at(self, commits: Int[Array, ""]) -> Float[Array, ""]:
+        """Returns the step size once some commits were made."""
 
 
 class ChainState(NamedTuple):
@@ -67,23 +75,16 @@ class ChainState(NamedTuple):
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
     key: Key[Array, ""] | None
-    clients: tuple[Any, ...]
-    attacks: tuple[Any, ...]
-    received: tuple[Any, ...]
-    weighing: Any
-    stepping: tuple[Any, ...]
+    clients: tuple[object, ...]
+    attacks: tuple[object, ...]
+    received: tuple[object, ...]
+    weighing: object
+    stepping: tuple[object, ...]
 
 
-class Given(NamedTuple):
-    """What the workers of a row work with.
-
-    Attributes:
-        read: Models that they have read, as wide as registers.
-        own: State of each stage of the clients, of these workers.
-    """
-
-    read: Float[Array, "W ..."]
-    own: tuple[Any, ...]
+Given = tuple[Float[Array, "W ..."], tuple[object, ...]]
+"""What the workers of a row have read, as wide as registers, and the states of their
+stages."""
 
 
 class Sent(NamedTuple):
@@ -102,7 +103,7 @@ class Sent(NamedTuple):
     statistics: Float[Array, "W Q"] | None
     loss: Float[Array, " W"]
     info: Info
-    clients: tuple[Any, ...]
+    clients: tuple[object, ...]
     read: Float[Array, "W ..."] | None = None
 
 
@@ -119,7 +120,7 @@ class Chain(
         sent: What becomes of a contribution before it is sent, in this order.
         attacks: What enemies send in place of their contributions.
         received: What becomes of contributions as they arrive.
-        weighing: What each counts.
+        weighing: What each counts; None where all count alike.
         aggregation: What becomes of a row's contributions together; none where the
             server takes them as they are.
         adjusted: What becomes of a step before it is made, in this order.
@@ -133,21 +134,21 @@ class Chain(
         asks: What the world asks of each worker of a row.
     """
 
-    step_size: Schedule | Steps
-    local_step_size: Schedule | Steps
+    step_size: Schedule | Steps | StepSizes
+    local_step_size: Schedule | Steps | StepSizes
     work: WorkPart
-    sent: tuple[SendPart, ...]
-    attacks: tuple[AttackPart, ...]
-    received: tuple[ReceivePart, ...]
-    weighing: WeightPart
-    aggregation: AggregatePart | None
-    adjusted: tuple[AdjustPart, ...]
     server: ServerPart
     local_steps: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
     uneven: bool = eqx.field(static=True, default=False)
     is_joint: bool = eqx.field(static=True, default=False)
     reads: tuple[ReadPart, ...] = ()
+    sent: tuple[SendPart, ...] = ()
+    attacks: tuple[AttackPart, ...] = ()
+    received: tuple[ReceivePart, ...] = ()
+    weighing: WeightPart | None = None
+    aggregation: AggregatePart | None = None
+    adjusted: tuple[AdjustPart, ...] = ()
     asks: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
@@ -165,7 +166,6 @@ class Chain(
         return replace(self, is_joint=True) if joint.possible(self, problem) else None
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
-        """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
         draws = problem.takes_key or any(stage.draws for stage in stages)
@@ -179,17 +179,16 @@ class Chain(
             ),
             attacks=tuple(stage.start(problem, weights) for stage in self.attacks),
             received=tuple(stage.start(problem, weights) for stage in self.received),
-            weighing=self.weighing.start(problem, weights),
+            weighing=self.weighing and self.weighing.start(problem, weights),
             stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
 
-    def kept(self, state: ChainState) -> Any:
+    def kept(self, state: ChainState) -> tuple[object, ...]:
         return state.clients
 
     def opened(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> ChainState:
-        """Returns the state with what clients read of the model before a row."""
         step_size, offered = self.step_size.at(event.version), state.weights
         for stage, own in zip(self.adjusted, state.stepping[1:-1], strict=True):
             if isinstance(stage, LeadsStep):
@@ -199,12 +198,12 @@ class Chain(
 
     def given(self, state: ChainState, event: Event) -> Given:
         read = client_work.read(state.registers, event)
-        return Given(read, optimizing.of_workers(state.clients, event.worker))
+        return read, optimizing.of_workers(state.clients, event.worker)
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Given
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        return problem.narrowed(given.read), self.local_step_size.at(event.version)
+        return problem.narrowed(given[0]), self.local_step_size.at(event.version)
 
     def computed(
         self,
@@ -226,7 +225,6 @@ class Chain(
     def step(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> tuple[ChainState, Info]:
-        """Returns the state after a row, and diagnostics."""
         if not self.is_joint:
             return super().step(problem, state, event)
         state = self.opened(problem, state, event)
@@ -234,7 +232,7 @@ class Chain(
         slot = event.read_slot.min()  # padding has the largest number
         read = state.registers.at[slot].get(mode="fill", fill_value=0)
         reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
-        factor, share, counts = self.weighing(row, reads, state.weighing)
+        factor, share, counts = self._weighed(row, reads, state)
         arrived = Contributions(reads, None, None, factor, share)
         samples = client_work.samples_of(event, 1)[:, 0]
         shares = arrived.weight.astype(read.dtype)
@@ -248,7 +246,7 @@ class Chain(
         row: ServerRow,
         state: ChainState,
         arrived: Contributions,
-        counts: Any,
+        counts: object,
         sent: Sent,
     ) -> tuple[ChainState, Info]:
         """Returns the state after what the server makes of contributions, and info."""
@@ -273,7 +271,7 @@ class Chain(
             *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
         )
         after = clients, attacks, received, counts, stepping
-        info = _measured(event, arrived, sent) | arrived.info | made
+        info = self._measured(event, arrived, sent) | arrived.info | made
         if "losses" in self.asks:
             info[f"{ANSWER}losses"] = sent.loss
         if "norms" in self.asks:
@@ -285,18 +283,17 @@ class Chain(
         return ChainState(weights, state.registers, state.key, *after), info
 
     def _stepped(
-        self, row: ServerRow, arrived: Contributions, states: tuple[Any, ...]
-    ) -> tuple[Float[Array, "..."], tuple[Any, ...], Info]:
+        self, row: ServerRow, arrived: Contributions, states: tuple[object, ...]
+    ) -> tuple[Float[Array, "..."], tuple[object, ...], Info]:
         """Returns the model after a row, the states of the stages, and diagnostics."""
         if self.aggregation is None:
             weights, after, info = self.server(row, arrived, states[-1])
             return weights, (after,), info
-        found, first, info = self.aggregation(row, arrived, states[0])
-        direction, statistics, count = found.direction, None, row.num_statistics
+        step, first, info = self.aggregation(row, arrived, states[0])
+        statistics, count = None, row.num_statistics
         if count:  # statistics are means, not steps
-            statistics = direction[-count:]
-            direction = direction.at[-count:].set(0)
-        step = Step(direction, row.step_size, row.rate, found.applies, found.weight)
+            statistics = step.direction[-count:]
+            step = step._replace(direction=step.direction.at[-count:].set(0))
         after = [first]
         for stage, own in zip(self.adjusted, states[1:-1], strict=True):
             step, own = stage(row, step, own)
@@ -307,7 +304,7 @@ class Chain(
         return weights, (*after, last), info | made
 
     def read_out(self, state: ChainState) -> Float[Array, "..."]:
-        return state.weights
+        return self.server.read_out(state.weights, state.stepping[-1])
 
     def reveal(
         self, problem: HorizontalProblem, state: ChainState, event: Event
@@ -319,7 +316,7 @@ class Chain(
         return {
             "message": work.message,
             "gradient": work.gradient,
-            "state": problem.narrowed(given.read) if read is None else read,
+            "state": problem.narrowed(given[0]) if read is None else read,
         }
 
     def _row(
@@ -341,15 +338,30 @@ class Chain(
 
     def _arrived(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
-    ) -> tuple[ServerRow, Contributions, Any]:
+    ) -> tuple[ServerRow, Contributions, object]:
         """Returns a row, its contributions, and the counts after it."""
         row = self._row(problem, state, event)
         read = sent.read
         if read is None:
             read = problem.narrowed(client_work.read(state.registers, event))
-        factor, share, counts = self.weighing(row, read, state.weighing)
+        factor, share, counts = self._weighed(row, read, state)
         arrived = Contributions(read, sent.message, sent.statistics, factor, share)
         return row, arrived, counts
+
+    def _weighed(
+        self, row: ServerRow, read: Float[Array, "W ..."], state: ChainState
+    ) -> tuple[Array, Array, object]:
+        """Returns the factors and shares of contributions, and the counts after."""
+        if self.weighing is None:
+            return row.event.present(), row.event.present(), None
+        return self.weighing(row, read, state.weighing)
+
+    def _measured(self, event: Event, arrived: Contributions, sent: Sent) -> Info:
+        """Returns the diagnostics of a row's contributions: means over its workers."""
+        info = {"loss": sent.loss} | sent.info
+        if self.weighing is not None:
+            info = {"weight": arrived.factor} | info
+        return {name: mean_of(event.present(), value) for name, value in info.items()}
 
     def _computed(
         self,
@@ -358,7 +370,7 @@ class Chain(
         event: Event,
         given: Given,
         made: Work | None = None,
-    ) -> tuple[Work, tuple[Any, ...], Float[Array, "W ..."] | None]:
+    ) -> tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]:
         """Returns what each worker of a row sends, the states of their stages after it.
 
         And the models that they have got, where stages make these of what was read.
@@ -370,11 +382,12 @@ class Chain(
             samples: Array,
             worker: Array,
             number: Array,
-            own: Any,
+            version: Array,
+            own: tuple[object, ...],
             made: Work | None,
-        ) -> tuple[Work, tuple[Any, ...], Array | None]:
+        ) -> tuple[Work, tuple[object, ...], Array | None]:
             taken = client_work.steps_of(samples) if self.uneven else None
-            facts = problem, read, samples, step_size, worker, number, key
+            facts = problem, read, samples, step_size, worker, number, version, key
             job = ClientJob(*facts, taken=taken)
             states = []
             for stage, before in zip(self.reads, own[:first], strict=True):
@@ -389,7 +402,8 @@ class Chain(
             return work, tuple(states), job.read if self.reads else None
 
         samples = client_work.samples_of(event, self.local_steps)
-        workers = (given.read, samples, event.worker, event.job, given.own, made)
+        (read, own), versions = given, event.version - event.staleness
+        workers = (read, samples, event.worker, event.job, versions, own, made)
         if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
@@ -401,20 +415,14 @@ def _through(
     stages: tuple[StagePart, ...],
     row: ServerRow,
     arrived: Contributions,
-    states: tuple[Any, ...],
-) -> tuple[Contributions, tuple[Any, ...]]:
+    states: tuple[object, ...],
+) -> tuple[Contributions, tuple[object, ...]]:
     """Returns contributions after some stages, and the states of these."""
     after = []
     for stage, own in zip(stages, states, strict=True):
         arrived, own = stage(row, arrived, own)
         after.append(own)
     return arrived, tuple(after)
-
-
-def _measured(event: Event, arrived: Contributions, sent: Sent) -> Info:
-    """Returns the diagnostics of a row's contributions: means over its workers."""
-    info = {"loss": sent.loss, "weight": arrived.factor} | sent.info
-    return {name: mean_of(event.present(), value) for name, value in info.items()}
 
 
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
@@ -427,7 +435,8 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     schedules = [resolve(rule, constants)[0] for rule in rules]
     server, local = map(on_device, schedules)
     log = setup.timeline.answer_log
-    return Chain(
+    return of_run(
+        setup,
         step_size=server,
         local_step_size=local,
         reads=tuple(stages["read"]),
@@ -439,8 +448,15 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
         aggregation=next(iter(stages["aggregation"]), None),
         adjusted=tuple(stages["adjusted"]),
         server=stages["server"][0],
+        asks=() if log is None else log.asks,
+    )
+
+
+def of_run(setup: RunSetup, **fields: Any) -> Chain:
+    """Returns a chain for a run, of step sizes and stages as `Chain` has them."""
+    return Chain(
         local_steps=setup.sampler.steps,
         num_registers=setup.timeline.num_registers,
         uneven=setup.sampler.own_steps is not None,
-        asks=() if log is None else log.asks,
+        **fields,
     )

@@ -70,6 +70,17 @@ class Federated(LocalOptions, Chained):
     mechanism: Mechanism | None = None
     """Clipping and noise of what clients send; by default none."""
 
+    rates: ClassVar[dict[str, str]] = {
+        "optimizer": "server_step_size",
+        "local_optimizer": "step_size",
+    }
+    """Step size that the learning rate of each optimiser takes the place of."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rates_are_steps(cls, data: Any) -> Any:
+        return with_steps(data, **cls.rates)
+
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
         if isinstance(stage, Compensate):
             return ("compensation",)
@@ -156,6 +167,11 @@ class Sgd(Federated):
     """The server's optimiser; by default the mean contribution is the direction. Where
     it is not linear, as signs or Adam, a commit's mean weight multiplies its step."""
 
+    rates: ClassVar[dict[str, str]] = {
+        "optimizer": "step_size",
+        "local_optimizer": "local_step_size",
+    }
+
     @property
     def local_rule(self) -> StepSize:
         own = self.local_step_size
@@ -174,9 +190,7 @@ class Sgd(Federated):
     @model_validator(mode="before")
     @classmethod
     def _rates_are_steps(cls, data: Any) -> Any:
-        data = with_steps(
-            data, optimizer="step_size", local_optimizer="local_step_size"
-        )
+        data = with_steps(data, **cls.rates)
         if isinstance(data, dict) and data.get("local_optimizer") is not None:
             return {"step_size": 1.0, **data}
         return data
@@ -214,13 +228,6 @@ class FedAvg(Federated):
     """The server's optimiser; by default none."""
 
     protocols: ClassVar[tuple[str, ...]] = ("synchronous",)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(
-            data, optimizer="server_step_size", local_optimizer="step_size"
-        )
 
     @model_validator(mode="after")
     def _says_how_long(self) -> "FedAvg":
@@ -260,11 +267,6 @@ class FedAsync(Federated):
     """Weight of a contribution, by its staleness."""
 
     protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(data, local_optimizer="step_size")
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:
@@ -308,13 +310,6 @@ class FedBuff(Federated):
     learning rate; by default every buffer with eta."""
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
-        return with_steps(
-            data, optimizer="server_step_size", local_optimizer="step_size"
-        )
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:

@@ -4,7 +4,7 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from jaxtyping import Float, Int
 from pydantic import Field
@@ -25,7 +25,6 @@ from .stage import (
     WeightPart,
 )
 from .stages import (
-    Aggregate,
     Contributions,
     ServerRow,
     Step,
@@ -86,7 +85,6 @@ class Compensate(Compensation, ReceivePart):
     kind: Literal["compensate"] = "compensate"
 
     def fits(self, method: Chained) -> None:
-        """Refuses clients whose moves are no gradients."""
         if getattr(method.work, "local_optimizer", None) is not None:
             raise method.refusal(
                 self,
@@ -99,12 +97,13 @@ class Compensate(Compensation, ReceivePart):
         return jnp.zeros_like(weights) if self.adaptive else None
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
+        self, row: ServerRow, contributions: Contributions, state: Array | None
+    ) -> tuple[Contributions, Array | None]:
         """Returns compensated contributions, and the average with this row's mean."""
-        message: Any = contributions.message
+        message = contributions.message
+        assert message is not None
         squared, strength = message**2, self.strength
-        if self.adaptive:
+        if state is not None:
             present = row.event.present()
             mean = jnp.tensordot(present.astype(squared.dtype), squared, 1)
             mean = mean / jnp.maximum(present.sum(), 1)
@@ -125,9 +124,8 @@ class AsMoves(ReceivePart):
     takes_sums: ClassVar[bool] = True
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
-        """Returns the contributions as moves."""
+        self, row: ServerRow, contributions: Contributions, state: None
+    ) -> tuple[Contributions, None]:
         return contributions._replace(scale=row.local_step_size), state
 
 
@@ -149,8 +147,8 @@ class EffectiveSize(ReceivePart):
         return jnp.zeros(2, weights.dtype)
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
+        self, row: ServerRow, contributions: Contributions, state: Array
+    ) -> tuple[Contributions, Array]:
         """Returns the contributions, and the sums, of nothing after a COMMIT."""
         weight = contributions.weight.astype(state.dtype)
         sums = state + jnp.stack([weight.sum(), (weight**2).sum()])
@@ -174,13 +172,11 @@ class Cosine(ReceivePart):
     keeps_bound: ClassVar[bool] = True
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
-        """Returns the contribution before the first: none, zeros."""
         return jnp.zeros_like(weights)
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
-        """Returns the contributions, and the row's sum."""
+        self, row: ServerRow, contributions: Contributions, state: Array
+    ) -> tuple[Contributions, Array]:
         # Of moves the scale is positive, and no cosine depends on it.
         total, mass = summed(contributions._replace(scale=None))
         norms = kernel.norm(total) * kernel.norm(state)
@@ -204,15 +200,14 @@ class Weigh(WeightPart):
     _numbers: dict[str, Array]
     _shares: Array | None
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
-        """Returns the weights, of numbers of the run and its data."""
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         weight, shares = self.weight, None
         if self.weighting == "samples":
             sizes = jnp.asarray(setup.shares.num_samples, float)
@@ -245,8 +240,7 @@ class Weigh(WeightPart):
             counts=counts,
             distance=distance,
         )
-        of_rule: Any = rule.factor
-        factor = present * of_rule(seen, **self._numbers)
+        factor = present * rule.factor(seen, **self._numbers)
         share = present
         if self._shares is not None:
             own = self._shares.at[event.worker].get(mode="fill", fill_value=0)
@@ -285,7 +279,7 @@ class WeightedMean(AggregatePart):
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Gathered | None
-    ) -> tuple[Aggregate, Gathered | None, Info]:
+    ) -> tuple[Step, Gathered | None, Info]:
         """Returns the mean, which a COMMIT empties where contributions gather."""
         total, mass = summed(contributions)
         measured = statistics(row, contributions)
@@ -294,7 +288,7 @@ class WeightedMean(AggregatePart):
             info = {"gradient_norm": kernel.norm(direction)}
             direction = placed(direction, measured, mass)
             weight = contributions.weight.sum() / divisor(mass)
-            return Aggregate(direction, mass > 0, weight), None, info
+            return row.step(direction, mass > 0, weight), None, info
         arrived = row.event.present().sum(dtype=jnp.int32)
         info = {"gradient_norm": kernel.norm(total)}
         total = placed(total, measured, jnp.int32(1))
@@ -312,8 +306,8 @@ class WeightedMean(AggregatePart):
             direction = placed(now.total / self._divisor, kept, now.number)
         applies = row.event.kind == Kind.COMMIT
         after = Gathered(*(jnp.where(applies, 0, x).astype(x.dtype) for x in now))
-        found = Aggregate(direction, applies, now.weight / divisor(now.mass))
-        return found, after, info | {"buffered": now.number}
+        step = row.step(direction, applies, now.weight / divisor(now.mass))
+        return step, after, info | {"buffered": now.number}
 
 
 class Mean(WeightedMean):
@@ -328,7 +322,7 @@ class Mean(WeightedMean):
     protocol gathers them; by default how many there are. `expected`: how many trials of
     a round are in time on average, by the clients' laws (MindFlayer)."""
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind, "divisor": self.divisor is not None}
 
     def check(self, method: Chained, protocol: "Protocol") -> None:
@@ -348,7 +342,7 @@ class Mean(WeightedMean):
                 "collect, with quota and allotted",
             )
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         scenario, divisor = setup.scenario, self.divisor
         if divisor == "expected":
             world = scenario.clients, setup.shape.num_clients, setup.run.seed
@@ -376,7 +370,7 @@ class LimitByStaleness(AdjustPart):
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
         return jnp.int32(0)
 
-    def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:
+    def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
         """Returns the step, and the largest staleness since the last commit."""
         event, rate = row.event, step.rate
         here = jnp.where(event.present(), event.staleness, 0).max()
@@ -398,8 +392,7 @@ class ScaleByWeight(AdjustPart):
 
     kind: Literal["scale_by_weight"] = "scale_by_weight"
 
-    def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:
-        """Returns the step with its direction unweighted."""
+    def __call__(self, row: ServerRow, step: Step, state: None) -> tuple[Step, None]:
         weight = step.weight.astype(step.direction.dtype)
         direction = step.direction / jnp.where(weight > 0, weight, 1)
         step_size = step.step_size * weight
@@ -415,30 +408,31 @@ class Optimise(AdjustPart):
     step size is 1."""
     _rule: UpdateRule
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind, "optimizer": self.optimizer.program()}
 
     def fits(self, method: Chained) -> None:
         if isinstance(self.optimizer, Optax):
             refuse_two_rates(method, self, "optimizer", method.server_rule)
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         key = setup.scenario.algorithm.key_of(self, "optimizer")
         return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
         """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
-    def ahead(self, weights: Array, state: Any, step_size: Array) -> Array:
+    def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
         """Returns the model, or where the optimiser leads it."""
         return self._rule.ahead(weights, state, step_size)
 
-    def __call__(self, row: ServerRow, step: Step, state: Any) -> tuple[Step, Any]:
-        """Returns the step in the optimiser's direction."""
+    def __call__(
+        self, row: ServerRow, step: Step, state: object
+    ) -> tuple[Step, object]:
         direction, state = optimizing.directed(
             *(self._rule, row.problem, step.direction, state),
             *(row.weights, row.event.version, step.applies),
@@ -459,13 +453,12 @@ class ServerStep(ServerPart):
     def rule(self) -> StepSize | None:
         return self.step_size
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind}
 
     def __call__(
-        self, row: ServerRow, step: Step, state: Any
-    ) -> tuple[Array, Any, Info]:
-        """Returns the model after the step."""
+        self, row: ServerRow, step: Step, state: None
+    ) -> tuple[Array, None, Info]:
         weights = row.weights - step.step_size * step.direction
         return weights, state, {"step_size": step.rate}
 
@@ -485,10 +478,10 @@ class Mix(ServerPart):
     """alpha."""
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Array, Any, Info]:
-        """Returns the mixture with the model of the row's only client."""
-        message: Any = contributions.message
+        self, row: ServerRow, contributions: Contributions, state: None
+    ) -> tuple[Array, None, Info]:
+        message = contributions.message
+        assert message is not None
         target = contributions.read[0] - row.local_step_size * message[0]
         share = (self.mixing * contributions.factor[0]).astype(target.dtype)
         if contributions.statistics is not None:

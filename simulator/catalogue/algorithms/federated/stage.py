@@ -6,10 +6,13 @@ arrays. Its other attributes are static. No JAX is imported until a run needs it
 
 from collections.abc import Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from ....engine.algorithm import StepSize
-from ....parts.base import Part, Quantity, tag
+from ....engine.optimizers.part import LocalOptax
+from ....parts.base import Config, LocatedError, Part, Quantity, tag
 from ....parts.lazy import Late
 from ....problem.constants import Constants
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from .chain import Chained
 else:
     eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
+
+
+Count = Annotated[int, Field(ge=1)]
 
 
 class StagePart(Part):
@@ -55,9 +61,10 @@ class StagePart(Part):
         """
         return {key: value for key, value in self if isinstance(value, float)}
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         """Returns its options, without what runs of one program may differ in."""
-        return self.model_dump(mode="json") | dict.fromkeys(self.numbers, "number")
+        numbers = dict.fromkeys(self.numbers, "number")
+        return {**self.model_dump(mode="json"), **numbers}
 
     def fits(self, method: "Chained") -> None:
         """Refuses other stages and options of a method that the stage does not fit.
@@ -66,7 +73,7 @@ class StagePart(Part):
             LocatedError: By `method.refusal`.
         """
 
-    def make(self, setup: "RunSetup", constants: Constants) -> Any:
+    def make(self, setup: "RunSetup", constants: Constants) -> "StagePart":
         """Returns the stage as a program is called with it.
 
         By default that is `in_program` without facts of the run; where these matter,
@@ -74,7 +81,7 @@ class StagePart(Part):
         """
         return self.in_program()
 
-    def in_program(self, options: Iterable[str] | None = None, **facts: Any) -> Self:
+    def in_program(self, options: Iterable[str] | None = None, **facts: object) -> Self:
         """Returns the same stage, its `numbers` being arrays, with facts of a run.
 
         Args:
@@ -92,7 +99,7 @@ class StagePart(Part):
         trees = [name for name, value in facts.items() if _is_tree(value)]
         return _made(type(self), (*numbers, *trees), attributes | numbers)
 
-    def start(self, problem: "HorizontalProblem", weights: "Array") -> Any:
+    def start(self, problem: "HorizontalProblem", weights: "Array") -> object:
         """Returns the state before the first row: by default none.
 
         That of a client's stage is the state of one client; the chain keeps a table.
@@ -103,18 +110,37 @@ class StagePart(Part):
         raise NotImplementedError
 
 
-class Passes(NamedTuple):
-    """What a client goes through in a job.
+class LocalOptions(Config):
+    """Options of local steps, of a method or of a stage."""
 
-    Attributes:
-        steps: Q, local steps, each on a batch.
-        epochs: E, in place of them: passes over its own samples.
-        speeds: Speeds of the clients, by which they make fewer steps; None for alike.
-    """
-
-    steps: int = 1
-    epochs: int | None = None
+    local_steps: Count | None = 1
+    """Q: steps that a client makes on its own copy, each on a batch of its own."""
+    local_epochs: Count | None = None
+    """E, in place of `local_steps`: passes over a client's own samples, each in an
+    order of its own, with a last batch of what is left. Clients with more samples make
+    more steps, which take longer with `clients.compute_per`."""
     speeds: Quantity | None = None
+    """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
+    v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
+    time with `clients.compute_per: step`; by default all make Q."""
+    local_optimizer: LocalOptax | None = None
+    """The clients' optimiser of their local steps; by default plain SGD."""
+
+    @model_validator(mode="after")
+    def _works_in_steps_or_epochs(self) -> "LocalOptions":
+        if self.local_epochs is None:
+            return self
+        if (self.local_steps or 1) > 1:
+            raise LocatedError(
+                f"local_epochs must not be set with local_steps, got both "
+                f"{self.local_epochs} and {self.local_steps}; remove one of them",
+            )
+        if self.speeds is not None:
+            raise LocatedError(
+                f"speeds must be left out with local_epochs, got {self.speeds!r}; "
+                f"remove one of them",
+            )
+        return self
 
 
 class ReadPart(StagePart):
@@ -132,11 +158,6 @@ class WorkPart(StagePart):
     place: ClassVar[str] = "work"
     clips_samples: ClassVar[bool] = False
     """Whether the gradient of each sample is clipped by itself."""
-
-    @property
-    def passes(self) -> Passes:
-        """What a job goes through: by default one batch."""
-        return Passes()
 
     @property
     def beyond_gradients(self) -> str:
@@ -180,9 +201,9 @@ class WeightPart(StagePart):
 
 
 class AggregatePart(StagePart):
-    """Makes of a `ServerRow` and `Contributions` an `Aggregate`.
+    """Makes of a `ServerRow` and `Contributions` a `Step`, by `ServerRow.step`.
 
-    It returns the aggregate, its state, and diagnostics by name.
+    It returns the step, its state, and diagnostics by name.
     """
 
     place: ClassVar[str] = "aggregation"
@@ -214,6 +235,10 @@ class ServerPart(StagePart):
         """The server's step size; by default that of local steps."""
         return None
 
+    def read_out(self, weights: "Array", state: object) -> "Array":
+        """Returns the model to evaluate: by default that of the server."""
+        return weights
+
 
 PLACES = {
     "read": "what is read",
@@ -236,7 +261,7 @@ Static = tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]
 """Names of a stage's arrays, and its other attributes by name."""
 
 
-def _is_tree(value: Any) -> bool:
+def _is_tree(value: object) -> bool:
     return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
 
 
@@ -257,13 +282,13 @@ def _register(kind: type[StagePart]) -> None:
     jax.tree_util.register_pytree_node(kind, _flatten, partial(_unflatten, kind))
 
 
-def _flatten(stage: StagePart) -> tuple[list[Any], Static]:
+def _flatten(stage: StagePart) -> tuple[list[object], Static]:
     arrays = stage._arrays
     attributes = dict(stage) | (stage.__pydantic_private__ or {})
     rest = {k: v for k, v in attributes.items() if k not in (*arrays, "_arrays")}
     return [attributes[name] for name in arrays], (arrays, tuple(rest.items()))
 
 
-def _unflatten(kind: type[Some], static: Static, values: Iterable[Any]) -> Some:
+def _unflatten(kind: type[Some], static: Static, values: Iterable[object]) -> Some:
     arrays, rest = static
     return _made(kind, arrays, dict(rest) | dict(zip(arrays, values, strict=True)))

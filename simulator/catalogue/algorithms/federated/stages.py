@@ -10,7 +10,7 @@ after it is returned second. A state is any tree of arrays, None without any.
     `attack`       `ServerRow`, `Contributions`    `Contributions`
     `received`     `ServerRow`, `Contributions`    `Contributions`
     `weight`       `ServerRow`, what was read      factors and shares
-    `aggregation`  `ServerRow`, `Contributions`    `Aggregate`, .., info
+    `aggregation`  `ServerRow`, `Contributions`    `Step`, .., info
     `adjusted`     `ServerRow`, `Step`             `Step`
     `server`       `ServerRow`, `Step`             the next model, .., info
 
@@ -50,6 +50,7 @@ class ClientJob(NamedTuple):
         step_size: Step size of its local steps.
         worker: The client.
         number: Number of its job.
+        version: Commits applied before it has read.
         key: Key of the run; None where nothing is drawn.
         info: Diagnostics of stages of what is read.
         taken: Local steps of the job, the first ones of the samples; None for all.
@@ -61,6 +62,7 @@ class ClientJob(NamedTuple):
     step_size: Float[Array, ""]
     worker: Int[Array, ""]
     number: Int[Array, ""]
+    version: Int[Array, ""]
     key: Key[Array, ""] | None
     info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
     taken: Int[Array, ""] | None = None
@@ -93,6 +95,15 @@ class ServerRow(NamedTuple):
     rate: Float[Array, ""]
     local_step_size: Float[Array, ""]
     key: Key[Array, ""] | None
+
+    def step(
+        self,
+        direction: Float[Array, "..."],
+        applies: Bool[Array, ""],
+        weight: Float[Array, ""],
+    ) -> "Step":
+        """Returns the step of this row against a direction, as `Step` has it."""
+        return Step(direction, self.step_size, self.rate, applies, weight)
 
     @property
     def server_key(self) -> Key[Array, ""]:
@@ -144,26 +155,12 @@ class Contributions(NamedTuple):
         return message if self.scale is None else self.scale * message
 
 
-class Aggregate(NamedTuple):
-    """What contributions are aggregated to.
-
-    Attributes:
-        direction: Against this the server steps: by default a mean of contributions,
-            which ends with that of statistics, of a model that keeps some.
-        applies: Whether the server steps now.
-        weight: Mean factor of the contributions.
-    """
-
-    direction: Float[Array, "..."]
-    applies: Bool[Array, ""]
-    weight: Float[Array, ""]
-
-
 class Step(NamedTuple):
     """A step of the server.
 
     Attributes:
-        direction: The model moves by minus this times the step size.
+        direction: The model moves by minus this times the step size. That of an
+            aggregation ends with the mean of statistics, of a model that keeps some.
         step_size: Step size.
         rate: The same times an optimiser's learning rate, as traces have it.
         applies: Whether it is made.

@@ -67,7 +67,7 @@ class StalenessWeight(Part):
         """Whether it depends on the clients' contributions so far."""
         return False
 
-    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
         """Returns what `factor` gets by name: by default its options.
 
         Runs of one program may differ in these numbers.
@@ -189,7 +189,7 @@ class InverseShareWeight(StalenessWeight):
         shares = per_client(self.shares, num_clients, "algorithm.weight.shares")
         return [float(share) for share in shares]
 
-    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
         """Returns the shares, of sum 1, if they are given."""
         if self.shares is None:
             return {}
@@ -301,7 +301,7 @@ class DelayAdaptiveWeight(StalenessWeight):
     smoothness: Positive | Literal["data"] = "data"
     """L of the objective's gradient, or `data`: computed from the training data."""
 
-    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, Any]:
+    def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
         """Returns the concurrency, and L from the data if it is not given."""
         clients, known = setup.shape.num_clients, self.smoothness
         if known == "data":

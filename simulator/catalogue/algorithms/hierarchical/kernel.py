@@ -19,18 +19,6 @@ Model = Float[Array, "..."]
 Models = Float[Array, "E ..."]
 
 
-class EdgeLevel(NamedTuple):
-    """How the edges of one level meet those above them.
-
-    Attributes:
-        rounds: Rounds of an edge between two visits above.
-        waits: Whether the one above waits for all of its edges.
-    """
-
-    rounds: int
-    waits: bool
-
-
 class EdgesState(NamedTuple):
     """The edges of one level.
 
@@ -77,7 +65,8 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         edge_of: Lowest edge of each client.
         sizes: Number of the clients of each edge, for every level.
         parents: Number of the one above each edge, for every level.
-        levels: The levels, from the cloud down.
+        levels: Of each level, from the cloud down, the rounds of an edge between two
+            visits above, and whether the one above waits for all of its edges.
         local_steps: Q.
     """
 
@@ -86,7 +75,7 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
     edge_of: Int[Array, " K"]
     sizes: tuple[Int[Array, " _"], ...]
     parents: tuple[Int[Array, " _"], ...]
-    levels: tuple[EdgeLevel, ...] = eqx.field(static=True)
+    levels: tuple[tuple[int, bool], ...] = eqx.field(static=True)
     local_steps: int = eqx.field(static=True)
 
     def init(
@@ -167,14 +156,14 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         stays: list[Bool[Array, ""]] = []
         places = [edge]
         for d in reversed(range(len(states))):
-            level, here, at = self.levels[d], found[d], places[0]
+            (rounds, waits), here, at = self.levels[d], found[d], places[0]
             made = here.made[at] + ended
-            goes = ended & (made == level.rounds)
+            goes = ended & (made == rounds)
             stays.insert(0, ended & ~goes)
             above = self.parents[d][at]
             theirs = self.parents[d] == above
             come = here.come[above] + goes
-            ended = goes & ((come == theirs.sum()) if level.waits else True)
+            ended = goes & ((come == theirs.sum()) if waits else True)
             found[d] = here._replace(
                 made=here.made.at[at].set(jnp.where(goes, 0, made)),
                 away=here.away.at[at].set(here.away[at] | goes),
@@ -202,7 +191,7 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         self, d: int, model: Model, below: Models, own: Bool[Array, " E"], newest: Model
     ) -> Model:
         """Returns what a model becomes when the newest of its own below has come."""
-        if not self.levels[d].waits:
+        if not self.levels[d][1]:
             part = self.mixing.astype(model.dtype)
             return (1 - part) * model + part * newest
         sizes = jnp.where(own, self.sizes[d], 0)
@@ -221,11 +210,11 @@ def build(
     lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
     levels, parents, number = [], [], 1
     for level in protocol.levels:
-        levels.append(EdgeLevel(level.rounds, level.cloud == "synchronous"))
+        levels.append((level.rounds, level.cloud == "synchronous"))
         parents.append(np.repeat(np.arange(number), level.edges))
         number *= level.edges
     if protocol.levels[-1].edge == "asynchronous":
-        levels.append(EdgeLevel(1, waits=False))
+        levels.append((1, False))
         parents.append(np.repeat(np.arange(number), lowest))
         lowest = [1] * setup.shape.num_clients
     sizes = [np.array(lowest)]

@@ -1,7 +1,7 @@
 """The kernel of pipelined SGD: a version of its own for each stage."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ class PipelinedState(NamedTuple):
     ahead: Float[Array, " P"]
     registers: Float[Array, "R P"]
     places: Int[Array, " D"]
-    optimizer: Any
+    optimizer: object
     key: Key[Array, ""] | None
 
 
@@ -64,7 +64,6 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
     num_registers: int = eqx.field(static=True)
 
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PipelinedState:
-        """Starts at the model's start; version 0 stands in register 0."""
         weights = problem.start(key)
         return PipelinedState(
             weights=weights,
@@ -120,7 +119,6 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
         return places.at[at].set(slot)
 
     def _delay_of(self, problem: HorizontalProblem) -> Int[np.ndarray, " P"]:
-        """Returns the delay of each weight, by the stage that it is of."""
         shapes = shapes_of(problem.model)
         assert shapes is not None
         return np.array(self.delays)[stage_of(shapes, len(self.delays))]

@@ -5,7 +5,7 @@ Learning*; decisions (V-) are in evidence/pages/decisions.md.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -54,26 +54,20 @@ class VaflState(NamedTuple):
     store: TableStore | SnapshotStore | None
     queried: Int[Array, "M S"] | None
     key: Key[Array, ""]
-    moments: Any = None
-    server_moments: Any = None
+    moments: object = None
+    server_moments: object = None
 
 
-class Exchange(NamedTuple):
-    """What a meeting of parties and server yields, besides the state after it.
-
-    Attributes:
-        loss: Loss of each party's batch.
-        to_server: Gradient of the server's model.
-        to_weights: Gradients of the parties' models, regularised.
-        ages: Ages of the embeddings that the parties' gradients used, commits.
-        samples: Samples that those gradients are of.
-    """
-
-    loss: Float[Array, " W"]
-    to_server: Float[Array, " P0"]
-    to_weights: Float[Array, "W ..."]
-    ages: Int[Array, "M W S"]
-    samples: Int[Array, "W S"]
+Exchange = tuple[
+    Float[Array, " W"],
+    Float[Array, " P0"],
+    Float[Array, "W ..."],
+    Int[Array, "M W S"],
+    Int[Array, "W S"],
+]
+"""What a meeting of parties and server yields, besides the state after it: the loss of
+each party's batch, gradients of the server's model and of the parties' models, and of
+the embeddings that the latter used the ages, in commits, and the samples."""
 
 
 class VaflKernel(Kernel[VerticalProblem, VaflState]):
@@ -180,7 +174,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
             loss, _, to_h = _gradients(problem, after.server, h, samples)
         to_weights = parties.pull(weights, of, _own(to_h, of.worker))
         ages = store.ages(samples, event.version)
-        return after, Exchange(loss, to_server, to_weights, ages, samples)
+        return after, (loss, to_server, to_weights, ages, samples)
 
     def _commit(
         self, problem: VerticalProblem, state: VaflState, event: Event
@@ -194,17 +188,18 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         weights = state.weights.at[worker].get(mode="fill", fill_value=0)
         parties = Parties(problem, state.key, self.noise)
         of = Draw(worker, event.job, samples, parties.std(weights))
-        after, done = self.exchange(parties, state, event, weights, of)
-        moved, moments = self._moved(problem, state, event, weights, done.to_weights)
+        after, exchange = self.exchange(parties, state, event, weights, of)
+        loss, to_server, to_weights, ages, used = exchange
+        moved, moments = self._moved(problem, state, event, weights, to_weights)
         share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
         info = {
-            "loss": jnp.sum(share * done.loss),
+            "loss": jnp.sum(share * loss),
             "gradient_norm": norm(
-                done.to_server,
-                jnp.where(broadcast_flags(present, weights), done.to_weights, 0),
+                to_server,
+                jnp.where(broadcast_flags(present, weights), to_weights, 0),
             ),
             "step_size": self._step_size(event),
-            **age_info(done.ages, worker, done.samples),
+            **age_info(ages, worker, used),
             **self._noise_info(weights, 0, width),
         }
         return after._replace(
@@ -241,7 +236,6 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         of: Draw,
         version: Int[Array, ""],
     ) -> TableStore | SnapshotStore:
-        """Returns the store after some uploads."""
         store = state.store
         assert store is not None
         if self.current:
@@ -260,7 +254,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         event: Event,
         weights: Float[Array, "W ..."],
         to_weights: Float[Array, "W ..."],
-    ) -> tuple[Float[Array, "W ..."], Any]:
+    ) -> tuple[Float[Array, "W ..."], object]:
         """Returns the models of a row's parties and their optimisers' states."""
         own = optimizing.of_workers(state.moments, event.worker)
         if self.optimizer is not None:
@@ -350,7 +344,7 @@ class QueryFirst(VaflKernel):
         ages = state.store.ages(asked, event.version)
         queried = state.queried.at[worker].set(samples, mode="drop")
         after = after._replace(store=store, queried=queried)
-        return after, Exchange(loss, to_server, to_weights, ages, asked)
+        return after, (loss, to_server, to_weights, ages, asked)
 
 
 class Coordinated(VaflKernel):

@@ -1,8 +1,9 @@
 """VAFL's noise: on embeddings that are uploaded, and inside the parties' networks."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -23,29 +24,25 @@ LAYERS = 2**32 - 1
 """Second word of the counters of layers' keys; no pair of columns has it."""
 
 
-class Hidden(NamedTuple):
-    """Noise inside the hidden layers; one of both is given.
-
-    Attributes:
-        uniform: Half of the width of each layer's law.
-        std: Standard deviation of each layer's Gaussian noise.
-    """
-
-    uniform: Float[Array, " L"] | None = None
-    std: Float[Array, " L"] | None = None
-
-
-class EmbeddingNoise(NamedTuple):
+class EmbeddingNoise(eqx.Module):
     """Noise on embeddings, fresh at every upload (equations 10-11, V-17).
 
     That of the embedding itself is Gaussian; its standard deviation is `fixed +
     relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's weights,
     an upper bound of the norm that appendix F has.
+
+    Attributes:
+        fixed: Standard deviation that does not depend on weights.
+        relative: Factor of the weights' norm.
+        hidden: Scale of the noise inside each hidden layer; None without any. Of the
+            law `uniform` half of its width, of `std` its standard deviation.
+        law: Law of the noise inside hidden layers.
     """
 
     fixed: Float[Array, ""]
     relative: Float[Array, ""]
-    hidden: Hidden | None = None
+    hidden: Float[Array, " L"] | None = None
+    law: Literal["uniform", "std"] = eqx.field(static=True, default="std")
 
     def std(self, weights: Float[Array, "W ..."]) -> Float[Array, " W"]:
         """Returns the standard deviation of uploads with these weights."""
@@ -60,23 +57,18 @@ def noise_of(
     # and the two would differ in the last bits.
     if config is None or (config.std == 0 and config.hidden is None):
         return None
-    hidden = None
-    if config.hidden is not None:
-        scales = jnp.asarray(config.hidden.of_layers(num_hidden), float)
-        hidden = Hidden(**{config.hidden.law: scales})
-    if config.std is not None:
-        return EmbeddingNoise(
-            jnp.asarray(config.std, float),
-            jnp.asarray(0.0, float),
-            hidden,
-        )
-    assert config.mu is not None
-    assert config.releases is not None
-    assert config.input_diameter is not None
-    z = gdp.noise_multiplier(config.mu, config.releases, ratio, config.accountant)
-    return EmbeddingNoise(
-        jnp.asarray(0.0, float), jnp.asarray(z * config.input_diameter, float)
-    )
+    zero = jnp.asarray(0.0, float)
+    if config.std is None:
+        assert config.mu is not None
+        assert config.releases is not None
+        assert config.input_diameter is not None
+        z = gdp.noise_multiplier(config.mu, config.releases, ratio, config.accountant)
+        return EmbeddingNoise(zero, jnp.asarray(z * config.input_diameter, float))
+    std, hidden = jnp.asarray(config.std, float), config.hidden
+    if hidden is None:
+        return EmbeddingNoise(std, zero)
+    scales = jnp.asarray(hidden.of_layers(num_hidden), float)
+    return EmbeddingNoise(std, zero, scales, hidden.law)
 
 
 class Draw(NamedTuple):
@@ -114,7 +106,7 @@ def draw(
 
 def inside(
     key: Key[Array, ""],
-    hidden: Hidden,
+    noise: EmbeddingNoise,
     party: Int[Array, ""],
     job: Int[Array, ""],
     samples: Int[Array, " S"],
@@ -124,7 +116,7 @@ def inside(
 
     Args:
         key: Key of all noise.
-        hidden: Law and scales.
+        noise: Law and scales.
         party: The party.
         job: The job.
         samples: The samples.
@@ -132,15 +124,12 @@ def inside(
     """
     dtype = jax.dtypes.canonicalize_dtype(float)
     upload = _of_upload(key, party, job)
-    law, scales = uniforms, hidden.uniform
-    if scales is None:
-        law, scales = normals, hidden.std
-    assert scales is not None
-    found = []
+    assert noise.hidden is not None
+    law, found = uniforms if noise.law == "uniform" else normals, []
     for layer, shape in enumerate(shapes):
         own = threefry(upload, (jnp.uint32(layer + 1), jnp.uint32(LAYERS)))
         flat = law(own, jnp.asarray(samples), math.prod(shape), dtype)
-        found.append(scales[layer] * flat.T.reshape(*shape, -1))
+        found.append(noise.hidden[layer] * flat.T.reshape(*shape, -1))
     return tuple(found)
 
 
@@ -181,18 +170,17 @@ def _perturbed(
     x: Float[Array, "S F"],
     of: Draw,
 ) -> Float[Array, "C S"]:
-    z = draw(key, of.worker, of.job, of.samples, embedding.num_outputs)
+    upload = of.worker, of.job, of.samples
+    z = draw(key, *upload, embedding.num_outputs)
     layers = ()
     if noise.hidden is not None:
-        shapes = hidden_shapes(embedding)
-        layers = inside(key, noise.hidden, of.worker, of.job, of.samples, shapes)
+        layers = inside(key, noise, *upload, hidden_shapes(embedding))
     return embedded(embedding, weights, x, layers, of.std * z)
 
 
 def _of_upload(
     key: Key[Array, ""], party: Int[Array, ""], job: Int[Array, ""]
 ) -> Words:
-    """Returns the key of a party's upload."""
     counter = (
         jnp.asarray(party).astype(jnp.uint32),
         (jnp.asarray(job) - AT_START).astype(jnp.uint32),

@@ -1,6 +1,6 @@
 """VAFL's options, and what its messages weigh. No JAX here."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from ....parts.base import Config, LocatedError, Rule
 from ....parts.metrics import HasModels, Metric, Models
 from ....privacy.releases import Calibrated
 from ....problem.capabilities import NoisyMessages, StoresEmbeddings
+from ....world.protocol import Protocol
 from ....world.protocol_abilities import RefreshesEmbeddings
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     def embedding_noise(self) -> Perturbation | None:
         return self.perturbation
 
-    def check(self, problem: "Problem", protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
         refreshes = isinstance(protocol, RefreshesEmbeddings)
         if refreshes and self.client_order != "upload_first":
@@ -201,7 +202,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
                 (*keys, noise.hidden.law),
             )
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         numbers = {"step_size", "server_step_size", "perturbation"}
         rest = self.model_dump(mode="json", exclude=numbers)
         noisy = self.perturbation is not None and self.perturbation.std != 0

@@ -54,7 +54,6 @@ def _objective(
     turn: Int[Array, ""],
     model: Model,
 ) -> Float[Array, ""]:
-    """Returns F at one draw of the noise of every sample."""
     weights, server = model
     M, N = problem.num_parties, problem.num_samples
     std = noise.std(jax.lax.stop_gradient(weights))

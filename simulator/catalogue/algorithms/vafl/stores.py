@@ -57,7 +57,6 @@ class Parties(NamedTuple):
     def _apply(
         self, weights: Float[Array, "*P"], x: Float[Array, "S P"], of: Draw
     ) -> Float[Array, "C S"]:
-        """Returns a party's embeddings of some rows."""
         if self.noise is None:
             return self.problem.embedding.apply(weights, x)
         return perturbed(self.problem.embedding, self.key, self.noise, weights, x, of)

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -30,18 +30,9 @@ NOWHERE_ELSE = re.compile(r"(?!)")
 """Matches no name: files of all sets are called alike, and only folders tell them."""
 
 
-class LeafRows(NamedTuple):
-    """Rows of some users.
-
-    Attributes:
-        x: Features as the set encodes them.
-        y: Labels, from 0.
-        users: User of each row.
-    """
-
-    x: Shaped[np.ndarray, "N ..."]
-    y: Int[np.ndarray, " N"]
-    users: list[str]
+LeafRows = tuple[Shaped[np.ndarray, "N ..."], Int[np.ndarray, " N"], list[str]]
+"""Rows of some users: features as the set encodes them, labels from 0, and the user of
+each row."""
 
 
 class Leaf(Data, ABC):
@@ -63,7 +54,7 @@ class Leaf(Data, ABC):
 
     @staticmethod
     @abstractmethod
-    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def encoded(x: list[object], y: list[object]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the features and the labels of one user's rows, as arrays.
 
         Raises:
@@ -79,7 +70,6 @@ class Leaf(Data, ABC):
         """
 
     def make(self) -> Dataset:
-        """Returns the rows of the folders `train` and `test`."""
         paths, kind = self.located_files(), tag(type(self))
         if not (_number(paths, TRAIN) and _number(paths, TEST)):
             raise DataError(
@@ -89,7 +79,7 @@ class Leaf(Data, ABC):
                 "stalesim data list"
             )
         train, test = self.halves(paths)
-        num_users = len({*train.users})
+        num_users = len({*train[2]})
         return self.finish(f"{kind} (folder, {num_users:,} users)", train, test)
 
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
@@ -104,20 +94,19 @@ class Leaf(Data, ABC):
         """
         num_train = _number(paths, TRAIN)
         train = self._rows(paths[:num_train], self.users)
-        users = set(train.users)
+        users = set(train[2])
         if self.users is not None and len(users) < self.users:
             raise ScenarioError(
                 f"problem.data.users must be at most the {len(users)} of "
                 f"{paths[0].parent}, got {self.users}; lower it"
             )
-        test = self._rows(paths[num_train:])
-        theirs = np.array([user in users for user in test.users])
+        x, y, of_rows = self._rows(paths[num_train:])
+        theirs = np.array([user in users for user in of_rows])
         if theirs.any():
-            test = test._replace(x=test.x[theirs], y=test.y[theirs])
-        return train, test
+            x, y = x[theirs], y[theirs]
+        return train, (x, y, of_rows)
 
     def located_files(self) -> list[Path]:
-        """Returns the files of the first folder with any, those in `train` first."""
         found = [
             path
             for path in files.candidates(self.folders, NOWHERE_ELSE)
@@ -158,10 +147,10 @@ class Leaf(Data, ABC):
             )
         users = [user for user, (_, y) in found.items() for _ in y]
         x, y = (np.concatenate(parts) for parts in zip(*found.values(), strict=True))
-        return LeafRows(x, y, users)
+        return x, y, users
 
 
-def whole(y: list[Any], num_classes: int) -> Int[np.ndarray, " n"]:
+def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
     """Returns labels as an array.
 
     Raises:
@@ -193,12 +182,10 @@ def recorded(folder: str, origin: str, licence: str) -> Published:
 
 
 def _number(paths: list[Path], half: str) -> int:
-    """Returns how many files are of a half."""
     return sum(path.parent.name == half for path in paths)
 
 
-def _users(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yields the users of a file and what it holds of each."""
+def _users(path: Path) -> Iterator[tuple[str, dict[str, list[object]]]]:
     try:
         content = json.loads(files.read(path))
         users, of_users = content["users"], content["user_data"]

@@ -1,1 +1,1 @@
-"""Convolutional network of five layers: `part` (options), `network`."""
+"""Convolutional networks: `part` (options), `network`."""

@@ -1,103 +1,175 @@
-"""Two convolutions with pools, and a fully connected layer."""
+"""Convolutions with ReLU and pools, and a fully connected layer."""
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ....parts.base import LocatedError
 from ....parts.errors import ScenarioError
 from ....problem.data.images import image_shape
 from ....problem.models.parts import Model, Shapes, size
 
 if TYPE_CHECKING:
-    from .network import CnnNetwork
+    from .network import CnnNetwork, DeepCnnNetwork
 
 POOL = 2
 """Height and width of a pool, and its stride."""
+Image = tuple[int, int, int]
+"""Height, width and depth."""
+Positive = Annotated[int, Field(ge=1)]
 
 
-class Cnn(Model):
+class Convolutional(Model):
+    """Common base: convolutions with ReLU, pools of 2 x 2 pixels, and a dense layer."""
+
+    families: ClassVar[tuple[str, ...]] = ("horizontal",)
+    per_pool: ClassVar[int]
+    """Convolutions from one pool to the next."""
+    padded: ClassVar[bool]
+    """Whether images are padded, so that a convolution keeps their size."""
+    if TYPE_CHECKING:
+        channels: tuple[int, ...]
+        kernel: int
+        image: Image | None
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.channels) + 1
+
+    @property
+    def edge(self) -> int:
+        """Pixels of padding on each side of an image."""
+        return self.kernel // 2 if self.padded else 0
+
+    @abstractmethod
+    def too_small(self, image: Image) -> ScenarioError:
+        """Returns the error of images of which nothing would be left."""
+
+    def sizes(self, image: Image) -> tuple[tuple[int, int, int], ...]:
+        """Returns channels, height and width of what each convolution computes.
+
+        The last entry is what the dense layer gets. A pool halves, and drops an odd row
+        or column at the end.
+
+        Raises:
+            ScenarioError: Nothing would be left of the images.
+        """
+        height, width, _ = image
+        lost, found = 0 if self.padded else self.kernel - 1, []
+        for number, channels in enumerate(self.channels, 1):
+            height, width = height - lost, width - lost
+            found.append((channels, height, width))
+            if number % self.per_pool == 0:
+                height, width = height // POOL, width // POOL
+        if min(height, width) < 1:
+            raise self.too_small(image)
+        return (*found, (self.channels[-1], height, width))
+
+    def shapes(self, image: Image, num_outputs: int) -> Shapes:
+        """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
+
+        Args:
+            image: Height, width and depth of an image, pixels.
+            num_outputs: Number of outputs, `C`.
+
+        Raises:
+            ScenarioError: The images are too small.
+        """
+        *_, (channels, height, width) = self.sizes(image)
+        inputs = (image[2], *self.channels[:-1])
+        kernels = [
+            shape
+            for inp, out in zip(inputs, self.channels, strict=True)
+            for shape in ((out, inp, self.kernel, self.kernel), (out,))
+        ]
+        return (*kernels, (num_outputs, channels * height * width), (num_outputs,))
+
+    def num_weights(self, num_features: int, num_outputs: int) -> int:
+        return size(self.shapes(image_shape(num_features, self.image), num_outputs))
+
+
+class Cnn(Convolutional):
     """Two convolutions, each with ReLU and 2x2 pooling, and a fully connected layer.
 
     Source: MAPA, section 9; widths by the later public code (M-29).
     """
 
     kind: Literal["cnn"] = "cnn"
-    families: ClassVar[tuple[str, ...]] = ("horizontal",)
-    channels: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (10, 10)
+    per_pool: ClassVar[int] = 1
+    padded: ClassVar[bool] = False
+    channels: tuple[Positive, Positive] = (10, 10)
     """Channels of each convolution."""
-    kernel: Annotated[int, Field(ge=1)] = 5
+    kernel: Positive = 5
     """Width and height of a kernel, in pixels."""
-    image: tuple[int, int, int] | None = None
+    image: Image | None = None
     """Height, width and depth of the images; by default square ones, grey or of three
     colours."""
 
-    @property
-    def num_layers(self) -> int:
-        return 3
-
-    def num_weights(self, num_features: int, num_outputs: int) -> int:
-        image = image_shape(num_features, self.image)
-        return size(shapes(image, self.channels, self.kernel, num_outputs))
+    def too_small(self, image: Image) -> ScenarioError:
+        kernel = self.kernel
+        least = POOL * (POOL + kernel - 1) + kernel - 1
+        return ScenarioError(
+            f"images must be at least {least} x {least} pixels for two convolutions "
+            f"of {kernel} x {kernel} and their pools, got {image[0]} x {image[1]}; "
+            "lower problem.model.kernel"
+        )
 
     def make(self, num_outputs: int, num_features: int, family: str) -> "CnnNetwork":
         from .network import CnnNetwork
 
-        height, width, depth = image_shape(num_features, self.image)
-        channels, kernel = self.channels, self.kernel
-        return CnnNetwork(height, width, depth, channels, kernel, num_outputs)
+        return CnnNetwork(self, image_shape(num_features, self.image), num_outputs)
 
 
-def shapes(
-    image: tuple[int, int, int],
-    channels: tuple[int, int],
-    kernel: int,
-    num_outputs: int,
-) -> Shapes:
-    """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
+class DeepCnn(Convolutional):
+    """Convolutions with ReLU, a pool after every second one, and a dense layer.
 
-    Args:
-        image: Height, width and depth of an image, pixels.
-        channels: Numbers of channels of the two convolutions.
-        kernel: Height and width of their kernels, pixels.
-        num_outputs: Number of outputs, `C`.
+    Images are padded, so that a convolution keeps their size; a pool takes the maximum
+    of 2 x 2 pixels. By default the seven layers of VAFL's parties with 512 outputs.
 
-    Raises:
-        ScenarioError: The images are too small.
+    Source: VAFL, appendix G (ModelNet40); widths by V-27.
     """
-    height, width, depth = image
-    first, second = channels
-    _, (rows, columns) = sizes(height, width, kernel)
-    return (
-        (first, depth, kernel, kernel),
-        (first,),
-        (second, first, kernel, kernel),
-        (second,),
-        (num_outputs, second * rows * columns),
-        (num_outputs,),
+
+    kind: Literal["deep_cnn"] = "deep_cnn"
+    per_pool: ClassVar[int] = 2
+    padded: ClassVar[bool] = True
+    channels: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=100)] = (
+        32,
+        32,
+        64,
+        64,
+        128,
+        128,
     )
+    """Channels of each convolution."""
+    kernel: Positive = 3
+    """Height and width of the kernels, odd, pixels."""
+    image: Image | None = None
+    """Height, width and depth of the images; by default square ones, grey or of three
+    colours."""
 
+    @model_validator(mode="after")
+    def _odd(self) -> "DeepCnn":
+        if self.kernel % 2 == 0:
+            raise LocatedError(
+                f"kernel must be odd, so that images keep their size, got "
+                f"{self.kernel}; take {self.kernel + 1}",
+            )
+        return self
 
-def sizes(
-    height: int, width: int, kernel: int
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Returns height and width after the first pool and after the second.
-
-    A convolution takes `kernel - 1` pixels (it pads nothing); a pool halves and drops
-    an odd row or column at the end.
-
-    Raises:
-        ScenarioError: Nothing would be left.
-    """
-    after = []
-    rows, columns = height, width
-    for _ in range(2):
-        rows, columns = ((side - kernel + 1) // POOL for side in (rows, columns))
-        after.append((rows, columns))
-    if kernel < 1 or min(rows, columns) < 1:
-        least = POOL * (POOL + kernel - 1) + kernel - 1
-        raise ScenarioError(
-            f"images must be at least {least} x {least} pixels for two convolutions "
-            f"of {kernel} x {kernel} and their pools, got {height} x {width}; lower "
-            "problem.model.kernel"
+    def too_small(self, image: Image) -> ScenarioError:
+        num_pools = len(self.channels) // self.per_pool
+        return ScenarioError(
+            f"images must be at least {2**num_pools} x {2**num_pools} pixels for "
+            f"{num_pools} pools, got {image[0]} x {image[1]}; take fewer "
+            "problem.model.channels"
         )
-    return after[0], after[1]
+
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "DeepCnnNetwork":
+        from .network import DeepCnnNetwork
+
+        image = image_shape(num_features, self.image)
+        _ = self.shapes(image, num_outputs)  # refuses images that are too small
+        return DeepCnnNetwork(self, image, num_outputs)

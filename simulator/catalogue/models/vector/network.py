@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import NoReturn
 
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
+from numpy.typing import ArrayLike
 
 from ....parts import functions
 from ....parts.errors import ScenarioError
@@ -35,7 +36,7 @@ class VectorNetwork(Plain):
         """Returns the weights at the start, which Python makes."""
         dtype = jax.dtypes.canonicalize_dtype(float)
 
-        def made(numbers: Any) -> Float[np.ndarray, " P"]:
+        def made(numbers: ArrayLike) -> Float[np.ndarray, " P"]:
             return start(self.named, int(np.asarray(numbers)[-1])).astype(dtype)
 
         shape = jax.ShapeDtypeStruct((self.size,), dtype)
@@ -45,7 +46,7 @@ class VectorNetwork(Plain):
         """Says of each weight whether it is regularised: none is."""
         return np.zeros(self.size, bool)
 
-    def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> Any:
+    def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> NoReturn:
         raise ScenarioError(
             "problem.model must be one that gives outputs, for a loss, metric or "
             "constant that is computed here, got 'vector'; give numbers, or leave it "

@@ -1,11 +1,14 @@
 """A model that is known by its weights alone."""
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ....parts.functions import FunctionName, UserFunction
 from ....problem.data.base import Dataset
 from ....problem.data.outputs import OutputForm
 from ....problem.models.parts import Model
+
+if TYPE_CHECKING:
+    from .network import VectorNetwork
 
 
 class Vector(Model):
@@ -31,11 +34,11 @@ class Vector(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return self._network.size
 
-    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+    def of_rows(self, data: Dataset, form: OutputForm) -> "VectorNetwork":
         return self._network
 
     @property
-    def _network(self) -> Any:
+    def _network(self) -> "VectorNetwork":
         from .network import vector
 
         return vector(UserFunction(self.weights, "problem.model.weights"))

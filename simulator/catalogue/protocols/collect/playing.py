@@ -132,7 +132,6 @@ class Gathering:
             self._overdue = True
 
     def _end_round(self) -> None:
-        """Begins the next round; the new model is there."""
         self._round += 1
         self._begin_round()
         waiting, self._waiting = self._waiting, set()

@@ -1,6 +1,6 @@
 """Gossip: workers without a server, each with a model of its own."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,7 @@ from ....world.world import World
 from ..graphs import AnyGraph, Bipartite
 from .recorder import GossipRecorder
 
+ABSENT = ("availability", "join", "leave", "crashes", "loss", "download")
 MOST_WORKERS = 100_000
 """Workers of gossip, each with a model of its own."""
 MOST_MIXED = 2_000
@@ -97,7 +98,7 @@ class Gossip(MixesModels, Protocol):
         refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
-            _refuse_absence(part)
+            refuse_absence(self.kind, part, ABSENT)
         check_size(n, self.kind, mixed=self.in_rounds)
         if self.average != "all":
             self.graph.check(n, must_have_sides=self.initiator == "sender")
@@ -143,7 +144,7 @@ class Gossip(MixesModels, Protocol):
             return np.full((1, num_workers, num_workers), 1 / num_workers)
         return self.graph.mixing(num_workers, draw, pushes=pushes)
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         names = ("idle", "read", "compute")
         stages = {name: f"clients.{name}" for name in names}
         waits = ["workers that are done wait for the end of the round"]
@@ -174,10 +175,11 @@ def check_size(num_workers: int, kind: str, *, mixed: bool = False) -> None:
         )
 
 
-def _refuse_absence(behaviour: Behaviour) -> None:
-    for name in ("availability", "join", "leave", "crashes", "loss", "download"):
+def refuse_absence(kind: str, behaviour: Behaviour, names: tuple[str, ...]) -> None:
+    """Refuses entries of clients that are always there, with no link but upload."""
+    for name in names:
         if getattr(behaviour, name) != Behaviour.model_fields[name].default:
             raise LocatedError(
-                f"clients.{name} must not be set for the protocol 'gossip', whose "
+                f"clients.{name} must not be set for the protocol {kind!r}, whose "
                 f"workers are always there and have no link but upload; remove it",
             )

@@ -1,7 +1,7 @@
 """Gossip learning: a worker pushes its model, and who gets it merges it and trains."""
 
 from math import floor
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ....files.timeline import NO_SLOT, Incident, Kind
 from ....parts.base import LocatedError
@@ -19,7 +19,7 @@ from ....world.streams import Purpose
 from ....world.world import World
 from ..graphs import AnyGraph, Complete
 from .accounts import AnyAccount
-from .gossip import check_size
+from .gossip import check_size, refuse_absence
 from .playing import Peers, drawing
 from .recorder import GossipRecorder
 
@@ -99,7 +99,7 @@ class PushGossip(Protocol):
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         return Cadence(width=2, num_registers=num_clients, messages=(0, 0))
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         stages = {name: f"clients.{name}" for name in ("idle", "compute")}
         return super().described(num_clients) | {
             "stages": stages | {"push": "clients.upload"}
@@ -110,12 +110,7 @@ class PushGossip(Protocol):
 
 
 def _check_behaviour(part: Behaviour) -> None:
-    for name in ABSENT:
-        if getattr(part, name) != Behaviour.model_fields[name].default:
-            raise LocatedError(
-                f"clients.{name} must not be set for the protocol 'push_gossip', whose "
-                f"workers are always there and have no link but upload; remove it",
-            )
+    refuse_absence("push_gossip", part, ABSENT)
     if part.idle is None:
         raise LocatedError(
             "clients.idle must be the law of seconds between a worker's wake-ups for "

@@ -1,7 +1,6 @@
 """Writes a timeline of workers that have a model each, and no server."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class GossipRecorder(Recorder):
         world: World of the workers.
     """
 
-    def __init__(self, world: World, *_: Any) -> None:
+    def __init__(self, world: World, *_: object) -> None:
         super().__init__(world, width=2)
         self._slot = NO_SLOT  # there is no version that all share
         self._readers = [1] * world.num_clients  # so that no register is ever free

@@ -1,12 +1,20 @@
 """Graphs of workers: options, checks, the pairs that may average, and weights.
 
-`base` says what every graph is; `fixed`, `random` and `directed` hold them.
+`base` says what every graph is; `kinds` holds them.
 """
 
 from .base import AnyGraph, Directed, Edge, Graph, Phase, Undirected
-from .directed import Arcs, Exponential
-from .fixed import Bipartite, Complete, Edges, Ring, Torus
-from .random import ErdosRenyi, RandomRegular
+from .kinds import (
+    Arcs,
+    Bipartite,
+    Complete,
+    Edges,
+    ErdosRenyi,
+    Exponential,
+    RandomRegular,
+    Ring,
+    Torus,
+)
 
 __all__ = [
     "AnyGraph",

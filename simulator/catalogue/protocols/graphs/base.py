@@ -29,6 +29,8 @@ MOST_PAIRS = 1_000_000
 
 Count = Annotated[int, Field(ge=1)]
 Edge = tuple[int, int]
+Numbers = np.random.Generator | None
+"""Random numbers of a try to make a graph; none where nothing is drawn."""
 Phase = list[list[int]]
 """Receivers of each worker."""
 
@@ -114,9 +116,7 @@ class Undirected(Graph):
     """Whether `make` draws it; it is drawn again until it is connected."""
 
     @abstractmethod
-    def make(
-        self, n: int, numbers: np.random.Generator | None = None
-    ) -> Iterable[Edge] | None:
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge] | None:
         """Returns its pairs, numbered from 0, in any order.
 
         Args:

@@ -16,6 +16,7 @@ iDLG (2020), for the class; Geiping, Bauermeister, Dröge and Moeller, Inverting
 Gradients (2020), for total variation and restarts.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -119,7 +120,7 @@ def invert(
         slopes = np.asarray(model.parts(jnp.asarray(message)).bias)
     size = float(np.linalg.norm(slopes))
     if size == 0:
-        nothing = np.full(model.depth * model.height * model.width, np.nan)
+        nothing = np.full(math.prod(model.image), np.nan)
         return Recovered(nothing, NO_LABEL, float("nan"), 0)
     flat = jnp.asarray(weights, jnp.float32)
     targets = model.parts(jnp.asarray(message / size, jnp.float32))
@@ -147,7 +148,7 @@ def _follow(
     """Returns the image at the end of a course."""
     first = course.first if use_first else 0.0
     parts = model.parts(flat)
-    image = np.full(model.depth * model.height * model.width, START)
+    image = np.full(math.prod(model.image), START)
     fading = np.geomspace(*course.variation, num=len(course.sharpness))
     for sharpness, smoothness in zip(course.sharpness, fading, strict=True):
         numbers = (first, float(smoothness), float(sharpness))

@@ -34,8 +34,9 @@ def smooth_logits(
         sharpness: > 0, dimensionless: differences in a layer are measured in what its
             kernels make of differences in the image.
     """
-    spread = jnp.full(model.depth, CONTRAST, image.dtype)
-    hidden = image.reshape(model.depth, model.height, model.width)
+    height, width, depth = model.image
+    spread = jnp.full(depth, CONTRAST, image.dtype)
+    hidden = image.reshape(depth, height, width)
     for kernels, bias in (
         (parts.kernels_1, parts.bias_1),
         (parts.kernels_2, parts.bias_2),
@@ -93,7 +94,8 @@ def distance(
 
 def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""]:
     """Returns the mean over pixels of differences to the next ones, nearly absolute."""
-    planes = image.reshape(model.depth, model.height, model.width)
+    height, width, depth = model.image
+    planes = image.reshape(depth, height, width)
     corner = 1e-3  # where the absolute value is round
     steps = [jnp.diff(planes, axis=axis) for axis in (1, 2)]
     lengths = [jnp.sum(jnp.sqrt(step**2 + corner**2) - corner) for step in steps]

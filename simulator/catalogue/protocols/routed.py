@@ -1,5 +1,6 @@
 """Routed: tasks are sent to clients, and wait in their queues."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -7,17 +8,69 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from ....files.timeline import Outcome
-from ....parts.base import LocatedError, Quantity
-from ....parts.expressions import per_client
-from ....world.clients import Clients, Server
-from ....world.cycle import Cycle
-from ....world.protocol import Cadence, Protocol, refuse_selection
-from ....world.protocol_abilities import DrawsClients
-from ....world.recorders.recorder import Recorder
-from ....world.streams import Purpose, Streams
-from ....world.world import World
-from .recorder import QueueRecorder
+from ...files.timeline import Outcome
+from ...parts.base import LocatedError, Quantity
+from ...parts.expressions import per_client
+from ...world.clients import Clients, Server
+from ...world.cycle import Cycle
+from ...world.protocol import Cadence, Protocol, refuse_selection
+from ...world.protocol_abilities import DrawsClients
+from ...world.recorders.arrays import NEVER
+from ...world.recorders.recorder import Reading, Recorder
+from ...world.streams import Purpose, Streams
+from ...world.world import World
+
+
+class QueueRecorder(Recorder):
+    """The timeline of one run in which clients have several jobs at a time.
+
+    Args:
+        world: World whose clients are the workers.
+        width: Most workers of a row.
+    """
+
+    def __init__(self, world: World, width: int) -> None:
+        super().__init__(world, width)
+        self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
+        self._started: list[Any] = [None] * world.num_clients
+
+    def send(self, client: int) -> None:
+        """Lets a task of a client read the current version, and wait."""
+        before, started = self.current(client), self._started[client]
+        self.read(client)
+        self._waiting[client].append(self.current(client))
+        self._set(client, before)
+        self._started[client] = started
+
+    def begin(self, client: int) -> None:
+        """Makes the task that has waited longest the client's current job."""
+        self._set(client, self._waiting[client].popleft())
+        self._started[client] = self._now
+
+    def read(self, worker: int) -> int:
+        self._started[worker] = None
+        return super().read(worker)
+
+    def commit(self, workers: Sequence[int], round_: int = 0) -> None:
+        time = self._now
+        for worker in workers:
+            if self._timing[worker] is None and self._started[worker] is not None:
+                self._timing[worker] = (self._started[worker], time, time, time, 1)
+        super().commit(workers, round_)
+
+    def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
+        if self._timing[worker] is None and self._started[worker] is not None:
+            return self._started[worker], NEVER, NEVER, NEVER, 0
+        return super()._so_far(worker)
+
+    def _add_unfinished(self) -> None:
+        super()._add_unfinished()
+        for client, tasks in enumerate(self._waiting):
+            for task in tasks:
+                job = client, task.job, task.read_version
+                times = (task.read_time, *(NEVER,) * 5)
+                self._add_job(*job, times, Outcome.IN_FLIGHT, 0)
+
 
 BLOCK = 256
 """Routes that are drawn at a time."""
@@ -45,7 +98,7 @@ class Routed(DrawsClients, Protocol):
     reads: Literal["routing", "service"] = "routing"
     """When a task reads the model: when it is sent out, or when its client begins."""
 
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         early = self.reads == "routing"
         known = {"closed_network": {"reads_early": early}}
         return super().described(num_clients) | {

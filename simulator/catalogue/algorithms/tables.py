@@ -1,0 +1,409 @@
+"""Methods whose server keeps a vector of each client, so that all count alike.
+
+Each is a chain with an aggregation of its own: every commit applies a mean over the
+clients, whatever their speeds are. The table takes as much memory as K models. No JAX
+is imported until a run needs it.
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+
+from ...engine.algorithm import (
+    Algorithm,
+    Message,
+    ProblemShape,
+    StepSize,
+    model_and_gradient,
+)
+from ...files.timeline import NO_WORKER, Kind
+from ...parts.base import LocatedError
+from ...parts.lazy import Late
+from ...world.protocol import Protocol
+from .federated.clients import LocalWork
+from .federated.server import ServerStep
+from .federated.stage import AggregatePart
+from .federated.stages import Contributions, ServerRow, Step
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jaxtyping import Array
+
+    from ...engine import kernel, step_rules
+    from ...engine.kernel import Info
+    from ...engine.setup import RunSetup
+    from ...problem.constants import Constants
+    from ...problem.horizontal import HorizontalProblem
+    from ...scenario.scenario import Problem
+    from .federated import kernel as chains
+else:
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    kernel = Late("...engine.kernel", __package__)
+    step_rules = Late("...engine.step_rules", __package__)
+    chains = Late(".federated.kernel", __package__)
+    Array = HorizontalProblem = Info = Any
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class ClientTable(NamedTuple):
+    """A vector of each client, and the sum of all of them.
+
+    The sum runs along, so that an entry costs as much as one vector. Compensated
+    (Knuth, The Art of Computer Programming 2, 4.2.2), it stays the sum of the entries
+    to rounding however many there have been; nothing is summed up again.
+
+    Attributes:
+        entries: Vectors, but for the last that came; anything where there are no
+            contributions.
+        counts: Contributions of each entry.
+        total: Sum of the entries.
+        error: What rounding has taken from it.
+        last_client: Client of the last vector that came.
+        last: That vector. It is written before the next one is read: an entry that is
+            read and then written would have XLA copy the whole table in each row.
+    """
+
+    entries: Float[Array, "K ..."]
+    counts: Int[Array, " K"]
+    total: Float[Array, "..."]
+    error: Float[Array, "..."]
+    last_client: Int[Array, ""]
+    last: Float[Array, "..."]
+
+    @classmethod
+    def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "ClientTable":
+        """Returns a table of zeros.
+
+        Args:
+            num_clients: K.
+            like: A vector.
+        """
+        zeros = jnp.zeros_like(like)
+        entries = jnp.zeros((num_clients, *like.shape), like.dtype)
+        counts = jnp.zeros(num_clients, jnp.int32)
+        return cls(entries, counts, zeros, zeros, jnp.int32(NO_WORKER), zeros)
+
+    @property
+    def sum(self) -> Float[Array, "..."]:
+        """Sum of the entries."""
+        return self.total + self.error
+
+    def written(self) -> Float[Array, "K ..."]:
+        """Returns the vectors of all clients, the last one that came among them."""
+        return self.entries.at[self.last_client].set(self.last, mode="drop")
+
+    def of(self, client: Int[Array, ""]) -> Float[Array, "..."]:
+        """Returns a client's entry; zeros where it has none, and of padding."""
+        there = self.counts.at[client].get(mode="fill", fill_value=0) > 0
+        entry = self.written().at[client].get(mode="fill", fill_value=0)
+        return jnp.where(there, entry, 0)
+
+    def replaced(
+        self, client: Int[Array, ""], entry: Float[Array, "..."]
+    ) -> "ClientTable":
+        """Returns the table with a newer entry of a client; as it is for padding."""
+        there = client < self.counts.shape[0]
+        # One after the other: the rounding of their difference would add up.
+        total, lost = two_sum(self.total, jnp.where(there, entry, 0))
+        total, lost_too = two_sum(total, -self.of(client))
+        return ClientTable(
+            self.written(),
+            self.counts.at[client].add(1, mode="drop"),
+            total,
+            self.error + (lost + lost_too),
+            client,
+            entry,
+        )
+
+    def averaged(
+        self, client: Int[Array, ""], contribution: Float[Array, "..."]
+    ) -> "ClientTable":
+        """Returns the table with a contribution taken into its client's mean."""
+        count = self.counts.at[client].get(mode="fill", fill_value=0) + 1
+        old = self.of(client)
+        return self.replaced(client, old + (contribution - old) / count)
+
+    def cleared(self, condition: Bool[Array, ""]) -> "ClientTable":
+        """Returns the table without entries where a condition holds, else as it is.
+
+        The vectors stay where they are: one without contributions is not looked at.
+        """
+        counts, total, error = (
+            jnp.where(condition, 0, each).astype(each.dtype)
+            for each in (self.counts, self.total, self.error)
+        )
+        return self._replace(counts=counts, total=total, error=error)
+
+
+def two_sum(
+    a: Float[Array, "..."], b: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Returns the rounded sum of two numbers, and what rounding took from it."""
+    rounded = a + b
+    of_b = rounded - a
+    return rounded, (a - (rounded - of_b)) + (b - of_b)
+
+
+class TableStage(AggregatePart):
+    """Makes a step's direction of a table; rows have one worker.
+
+    A method says what it keeps (`start`, by default a table of all clients) and what
+    becomes of that with an arrival (`take`).
+    """
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
+        return ClientTable.empty(problem.num_clients, weights)
+
+    @abstractmethod
+    def take(
+        self, kept: Any, row: ServerRow, message: Float[Array, "..."]
+    ) -> tuple[object, Float[Array, "..."]]:
+        """Returns what the method keeps, and the direction if the row is a commit.
+
+        An arrival of no client that is no commit leaves all as it is.
+
+        Args:
+            kept: What it has kept.
+            row: The row; its worker is a number of no client where it names none.
+            message: What was sent; zeros where the row names no client.
+        """
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: object
+    ) -> tuple[Step, object, Info]:
+        """Takes the contribution of a CONTRIBUTE or COMMIT; a COMMIT makes a step."""
+        assert contributions.message is not None
+        message = jnp.where(row.event.present()[0], contributions.message[0], 0)
+        kept, direction = self.take(state, row, message)
+        commits = row.event.kind == Kind.COMMIT
+        info = {"gradient_norm": jnp.where(commits, kernel.norm(direction), 0)}
+        return row.step(direction, commits, jnp.ones(())), kept, info
+
+
+class TableMethod(Algorithm):
+    """Common base of the methods: local steps, and messages like those of `sgd`."""
+
+    local_steps: Count = 1
+    """Q: steps that a client makes on its own copy, each on a batch of its own; it
+    sends the sum of their gradients."""
+    local_step_size: StepSize | None = None
+    """Step size of the local steps; by default `step_size`."""
+
+    family: ClassVar[str] = "horizontal"
+    numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)
+    stage: ClassVar[type[TableStage]]
+    """What the server keeps, and makes of it."""
+
+    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+        return model_and_gradient(shape)
+
+    def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":
+        """Returns a chain with the method's own aggregation, given its options."""
+        own = self.local_step_size
+        rules = self.step_size, self.step_size if own is None else own
+        sizes = (step_rules.resolve(rule, constants)[0] for rule in rules)
+        server, local = map(kernel.on_device, sizes)
+        given = {k: v for k, v in self if k in self.stage.model_fields and k != "kind"}
+        return chains.of_run(
+            setup,
+            step_size=server,
+            local_step_size=local,
+            work=LocalWork.model_construct().make(setup, constants),
+            aggregation=self.stage(**given).in_program(),
+            server=ServerStep().in_program(),
+        )
+
+
+class NewestOfAll(TableStage):
+    """Newest contributions of all clients, or of those that are young enough.
+
+    It keeps, with the table, the version that each was read at where ages count.
+    """
+
+    max_age: int | None = None
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
+        read = jnp.zeros(problem.num_clients, jnp.int32)
+        return super().start(problem, weights), None if self.max_age is None else read
+
+    def take(
+        self,
+        kept: tuple[ClientTable, Int[Array, " K"] | None],
+        row: ServerRow,
+        message: Float[Array, "..."],
+    ) -> tuple[object, Float[Array, "..."]]:
+        (table, read), event = kept, row.event
+        client = event.worker[0]
+        table = table.replaced(client, message)
+        if read is None or self.max_age is None:
+            return (table, None), table.sum / row.problem.num_clients
+        own = (event.version - event.staleness[0]).astype(jnp.int32)
+        read = read.at[client].set(own, mode="drop")
+        counts = (event.version - read <= self.max_age) & (table.counts > 0)
+        entries = table.written()
+        total = jnp.tensordot(counts.astype(entries.dtype), entries, 1)
+        return (table, read), total / jnp.maximum(counts.sum(), 1)
+
+
+class Ia2sgd(TableMethod):
+    """Steps by the mean of every client's newest contribution, at each arrival.
+
+    x <- x - step_size * (1/K) sum_j g_j, g_i being replaced first. Also known as ACE,
+    all-client engagement; with `max_age`, ACED, the mean is over the clients whose
+    contribution is at most that number of commits old.
+
+    Source: Wang et al., Tackling Data Heterogeneity in Asynchronous Federated Learning
+    (2025), ACE and ACED; methods.md, section 6.
+    """
+
+    kind: Literal["ia2sgd"] = "ia2sgd"
+    max_age: Annotated[int, Field(ge=0)] | None = None
+    """Commits since the read of a contribution up to which it counts."""
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
+    stage: ClassVar[type[TableStage]] = NewestOfAll
+
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
+        super().check(problem, protocol)
+        if not protocol.gathers:
+            raise LocatedError(
+                "protocol.warm_up must be true with ia2sgd, whose table needs a "
+                "contribution of each client before the first commit, got false; "
+                "set it",
+            )
+
+
+class MeansOfRound(TableStage):
+    """Means of the clients' contributions of a round, which the commit empties.
+
+    Before the commit, and of clients that are not asked, some have none.
+    """
+
+    def take(
+        self, kept: ClientTable, row: ServerRow, message: Float[Array, "..."]
+    ) -> tuple[ClientTable, Float[Array, "..."]]:
+        table = kept.averaged(row.event.worker[0], message)
+        direction = table.sum / jnp.maximum((table.counts > 0).sum(), 1)
+        return table.cleared(row.event.kind == Kind.COMMIT), direction
+
+
+class Malenia(TableMethod):
+    """Steps by the mean over clients of each one's mean contribution.
+
+    x <- x - step_size * (1/K) sum_i (1/b_i) sum of client i's b_i contributions, all
+    taken at x. The K clients are all that are asked, each of which a round waits for.
+
+    Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
+    Optimization Methods Under a Fixed Computation Model (2023), Method 6.
+    """
+
+    kind: Literal["malenia"] = "malenia"
+    protocols: ClassVar[tuple[str, ...]] = ("collect",)
+    stage: ClassVar[type[TableStage]] = MeansOfRound
+
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
+        super().check(problem, protocol)
+        if getattr(protocol, "harmonic_mean", None) is None:
+            raise LocatedError(
+                "protocol.harmonic_mean must be given for malenia, whose steps are "
+                "means over all clients, got a rule that may end a round without some; "
+                "write harmonic_mean: 1",
+            )
+
+
+class TwoRounds(TableStage):
+    """Means of this round and of the next one.
+
+    Who has made a commit of this round contributes to the next. It keeps both tables,
+    and who has made a commit.
+    """
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
+        empty = super().start(problem, weights)
+        return empty, empty, jnp.zeros(problem.num_clients, bool)
+
+    def take(
+        self,
+        kept: tuple[ClientTable, ClientTable, Bool[Array, " K"]],
+        row: ServerRow,
+        message: Float[Array, "..."],
+    ) -> tuple[object, Float[Array, "..."]]:
+        (current, following, served), client = kept, row.event.worker[0]
+        again = served.at[client].get(mode="fill", fill_value=False)
+        current = current.averaged(jnp.where(again, NO_WORKER, client), message)
+        later = jnp.where(again, client, NO_WORKER)
+        following = following.averaged(later, message)
+        direction = current.sum / row.problem.num_clients
+        commits = row.event.kind == Kind.COMMIT
+        served = served.at[client].set(commits | again, mode="drop")
+        over = served.all()
+        # Not by `where`, which would choose every number of both in each row.
+        current, following = jax.lax.cond(
+            over, lambda: (following, current), lambda: (current, following)
+        )
+        return (current, following.cleared(over), served & ~over), direction
+
+
+class Ringleader(TableMethod):
+    """Steps by the mean over clients of means that stay for a round.
+
+    Each client's contributions of a round are averaged, and K commits follow, in which
+    each client's next arrival is added to its own mean; what comes besides is for the
+    next round.
+
+    Source: Maranjyan and Richtarik, Ringleader ASGD (2025), Algorithm 1.
+    """
+
+    kind: Literal["ringleader"] = "ringleader"
+    protocols: ClassVar[tuple[str, ...]] = ("phases",)
+    stage: ClassVar[type[TableStage]] = TwoRounds
+
+
+class CalibratedBuffer(TableStage):
+    """A buffer of changes on top of the mean of former contributions.
+
+    It keeps every client's former contribution, zero before the first one; their mean
+    at the last commit, h; and the sum and the number of the changes since.
+    """
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> object:
+        zeros = jnp.zeros_like(weights)
+        return super().start(problem, weights), zeros, zeros, jnp.int32(0)
+
+    def take(
+        self,
+        kept: tuple[ClientTable, Array, Array, Int[Array, ""]],
+        row: ServerRow,
+        message: Float[Array, "..."],
+    ) -> tuple[object, Float[Array, "..."]]:
+        cache, mean, buffer, buffered = kept
+        client, num_clients = row.event.worker[0], row.problem.num_clients
+        there, commits = client < num_clients, row.event.kind == Kind.COMMIT
+        buffer = buffer + jnp.where(there, message - cache.of(client), 0)
+        cache, buffered = cache.replaced(client, message), buffered + there
+        direction = mean + buffer / jnp.maximum(buffered, 1)
+        return (
+            cache,
+            jnp.where(commits, cache.sum / num_clients, mean),
+            jnp.where(commits, 0, buffer).astype(buffer.dtype),
+            jnp.where(commits, 0, buffered).astype(jnp.int32),
+        ), direction
+
+
+class Ca2fl(TableMethod):
+    """Buffers contributions less each client's former one, and adds the mean of these.
+
+    v = h + (1/M) sum (D_i - h_i) over the M contributions of the buffer, h being the
+    mean of all clients' former ones at the last commit; x <- x - step_size * v. D_i is
+    what a client moved, divided by -1: the sum of its local steps.
+
+    Source: Wang et al., Tackling the Data Heterogeneity in Asynchronous Federated
+    Learning with Cached Update Calibration (2024), Algorithm 2; methods.md, section 6.
+    """
+
+    kind: Literal["ca2fl"] = "ca2fl"
+    protocols: ClassVar[tuple[str, ...]] = ("buffered",)
+    stage: ClassVar[type[TableStage]] = CalibratedBuffer

@@ -1,1 +1,0 @@
-"""Methods whose server keeps a vector of each client, so that all count alike."""

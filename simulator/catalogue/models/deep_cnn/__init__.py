@@ -1,1 +1,0 @@
-"""Convolutional network of any depth: `part` (options), `network`."""

@@ -1,1 +1,0 @@
-"""Hierarchy: clients average at their edge, and edges at the cloud."""

@@ -1,1 +1,0 @@
-"""Routed: tasks that are sent to clients, where they queue."""
