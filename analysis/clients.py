@@ -32,10 +32,6 @@ def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
     """Returns short names: a label, or a number with its group, such as `3 (fast)`.
 
     A label that is a number itself follows the client's own: `1 (log: 7)`.
-
-    Args:
-        known: Labels, as `of_run` returns them.
-        numbers: Numbers of clients, from 1.
     """
     wanted = [int(number) for number in numbers]
     found = known.reindex(wanted)

@@ -32,11 +32,7 @@ COMPOSED = ("mixture", "markov", "scaled", "drifting")
 
 
 def notes(study: Study) -> list[str]:
-    """Returns lines on laws without a mean, overdue rounds, and runs that stood still.
-
-    Args:
-        study: Study or world, with at least one run that has ended.
-    """
+    """Returns lines on laws without a mean, overdue rounds, and standstills."""
     runs = study.manifest["runs"]
     groups = {run["label"]: run for run in runs}.values()  # replicates have one world
     found: dict[str, None] = {}
@@ -85,12 +81,7 @@ def overdue(study: Study) -> Iterator[str]:
 def without_mean(
     scenario: Mapping[str, Any], num_clients: int
 ) -> Iterator[tuple[str, str]]:
-    """Yields the entries of laws of durations that have no finite mean, and a line.
-
-    Args:
-        scenario: Scenario of one run, from its manifest.
-        num_clients: K.
-    """
+    """Yields the entries of laws of durations that have no finite mean, and a line."""
     clients = scenario.get("clients") or {}
     groups = clients.get("groups") or {}
     parts = [("clients", {**clients, "groups": {}}, num_clients)]
@@ -144,11 +135,7 @@ def mean(law: Mapping[str, Any], number: int) -> float:
 
 
 def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yields the swept entries whose laws differ in their means as well, and a line.
-
-    Args:
-        runs: Entries of runs in a manifest.
-    """
+    """Yields the swept entries whose laws differ in their means as well, and a line."""
     swept: dict[str, dict[str, float]] = {}
     for run in runs:
         for key, law in run.get("parameters", {}).items():

@@ -57,9 +57,6 @@ def escapes(study: Study) -> pd.Series:
     The loss is the first of `FAR` that was evaluated, else that of the batches, if
     those were recorded. Only values that are finite are looked at.
 
-    Args:
-        study: Study, finished or not.
-
     Returns:
         By run, those alone whose loss has left its scale.
     """
@@ -71,9 +68,6 @@ def warnings(study: Study) -> Iterator[str]:
 
     The first two name a run with its numbers, the worst one, and say how many there
     are.
-
-    Args:
-        study: Study with at least one run that has ended.
     """
     table, ends = runs(study).set_index("run"), _ends(study)
     unsound = table.index.isin(ends.unsound)
@@ -127,9 +121,6 @@ def chance(study: Study) -> str:
 
     The bound is the exact one-sided one at 95 %, as a median does not show what is
     rare. Groups that have the same numbers share them.
-
-    Args:
-        study: Study with at least one run that has ended.
 
     Source: Clopper and Pearson, The use of confidence or fiducial limits illustrated in
     the case of the binomial (Biometrika 1934).

@@ -11,12 +11,7 @@ from ..simulator.parts.text import printed
 
 
 def of(entry: Mapping[str, Any], name: str) -> Any:
-    """Returns a fact of a run; None where it was not noted.
-
-    Args:
-        entry: Entry of the run in its manifest.
-        name: As in `Protocol.described` or `Algorithm.described`.
-    """
+    """Returns a fact of a run; None where it was not noted."""
     return (entry.get("facts") or {}).get(name)
 
 

@@ -46,10 +46,6 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
     Further columns are metrics and diagnostics, a user's own among them.
 
-    Args:
-        frame: Frame to look at.
-        table: Key of `stalesim.simulator.files.study.COLUMNS`.
-
     Raises:
         StudyError: A column is missing or of another type; the message names it.
     """
@@ -195,9 +191,6 @@ def first_metric(manifest: Mapping[str, Any]) -> str:
     """Returns the metric that a study is about.
 
     That of a search's or comparison's objective, else the first that is evaluated.
-
-    Args:
-        manifest: Manifest of a study with numerics.
     """
     scenario = manifest["scenario"]
     search = scenario.get("tune") or scenario.get("compare") or {}

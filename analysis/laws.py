@@ -244,9 +244,6 @@ class ScenarioWorld:
     def transit(self, way: str) -> Float[np.ndarray, " K"]:
         """Returns the mean time of a message on each client's own link, seconds.
 
-        Args:
-            way: `upload` or `download`.
-
         Raises:
             ValueError: A law has no closed form.
         """
@@ -265,10 +262,6 @@ class ScenarioWorld:
 
 def laws(config: dict[str, Any], number: int) -> Laws:
     """Returns the laws of durations of a group's clients.
-
-    Args:
-        config: Entry of a law in a scenario.
-        number: Number of clients.
 
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.

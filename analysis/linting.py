@@ -99,11 +99,7 @@ class LintFinding(NamedTuple):
 
 
 def findings(scenario: BaseScenario) -> list[LintFinding]:
-    """Returns what is wrong with a scenario and its comparisons, each thing once.
-
-    Args:
-        scenario: Valid scenario, with or without numerics.
-    """
+    """Returns what is wrong with a scenario and its comparisons, each thing once."""
     lines = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
     for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
         for line in chain.from_iterable(check(compared) for check in CHECKS):
@@ -168,7 +164,6 @@ def _pair(
     sides: Sequence[Run],
     runs: dict[str, Run],
 ) -> Compared:
-    """Returns two groups, a run of each, with what is tried and said of them."""
     fixed = {} if claim is None else claim.at
     groups = []
     for side in sides:
@@ -264,7 +259,6 @@ def stopped_jobs(compared: Compared) -> Iterator[str]:
 
 
 def _differ(compared: Compared, what: str, one: object, other: object) -> str:
-    """Returns that two variants differ in an entry, with its values."""
     first, second = compared.names
     return f"{first} and {second} differ in {what} ({one} and {other})"
 

@@ -19,9 +19,6 @@ def markdown(frame: pd.DataFrame) -> str:
 
     Numbers stand to the right, with four digits; missing cells are empty.
 
-    Args:
-        frame: Frame of words and numbers.
-
     Raises:
         UserError: It is no frame.
     """
@@ -63,10 +60,6 @@ def no_formulas(table: pd.DataFrame, words: Iterable[str]) -> pd.DataFrame:
 
     Spreadsheets compute a text that begins like a formula, whatever its origin. Such a
     text gets a single quote in front, which they do not show.
-
-    Args:
-        table: Table to look at.
-        words: Columns that hold text; few different ones, where rows are many.
 
     Source: OWASP, CSV Injection.
     """

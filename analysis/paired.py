@@ -178,7 +178,6 @@ def ratio(pair: tuple[str, str], table: pd.DataFrame) -> PairedRatio:
 
 
 def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:
-    """Returns a row per replicate of both groups, columns of each side."""
     one, other = (table.loc[table["group"] == group] for group in pair)
     return one.merge(other, on="replicate", suffixes=("_one", "_other"))
 
@@ -199,7 +198,6 @@ def _of_times(pair: tuple[str, str], times: pd.DataFrame) -> Difference:
 
 
 def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Difference:
-    """Returns what is known of the pairs that both sides have a number of."""
     values, low, high = (
         both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
         for end in ("value", "low", "high")

@@ -88,13 +88,11 @@ def values(
 
 
 def _falls(study: Study, objective: Objective) -> bool:
-    """Says whether what is compared is better the larger it is."""
     higher = described(study, objective.metric).higher_is_better
     return higher and objective.target is None
 
 
 def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -> float:
-    """Returns the value of a run that did not diverge."""
     if rows is None:
         raise StudyError(
             f"{study.folder}: {run['label']} was never evaluated; evaluate more often"

@@ -23,9 +23,6 @@ UNKNOWN = "unknown: a replicate is too short"
 def by_run(study: Study) -> pd.DataFrame:
     """Measures each run of a study with numerics, over the whole of it.
 
-    Args:
-        study: Study with at least one run that has ended.
-
     Returns:
         The columns of `frames.runs`, `commit_s`, virtual seconds from commit to commit
         on average, and `contributions_per_s`, that were applied in a virtual second up

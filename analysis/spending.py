@@ -126,7 +126,6 @@ def swept(study: Study) -> Swept:
 
 
 def _intended(study: Study) -> pd.Series:
-    """Returns a finite epsilon of each group: its budget, where that ended its runs."""
     table = final_quantities(study, "epsilon").groupby("group")["value"].mean()
     budget: dict[str, float] = {}
     for group, mine in runs(study).groupby("group"):

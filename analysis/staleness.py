@@ -175,7 +175,6 @@ def _of_jobs(study: Study) -> pd.DataFrame:
 
 
 def _known(quantity: str | None, table: pd.DataFrame) -> str | None:
-    """Returns a quantity unchanged, or refuses one that a table has not."""
     there = {*table["quantity"]} or {*WEIGHTS}
     if quantity is not None and quantity not in there:
         known = [each for each in WEIGHTS if each in there]
@@ -197,11 +196,7 @@ def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> Non
 
 
 def measured(study: Study) -> pd.DataFrame:
-    """Returns the table `clients` with `uses`: how often an embedding of one was used.
-
-    Args:
-        study: Study, finished or not.
-    """
+    """Returns the table `clients` with `uses`, the number of uses of embeddings."""
     tallied = joined(study, "staleness")
     uses = tallied.loc[tallied["quantity"] == "embedding"]
     uses = uses.groupby(["run", "client"])["count"].sum().rename("uses")
@@ -212,10 +207,6 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
     """Returns mean and maximum of a staleness, commits; NaN where none was measured.
 
     They are not of histograms, whose bins hold several integers each.
-
-    Args:
-        table: Rows of `measured`.
-        quantity: Quantity, as in `histogram`.
     """
     of_embeddings = "embedding_staleness_mean" in table and bool(
         table["embedding_staleness_mean"].notna().any()
@@ -323,7 +314,6 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
 
 
 def _rates(entry: dict[str, Any]) -> np.ndarray | None:
-    """Returns the clients' rates, where they only compute, for exponential times."""
     known = facts.of(entry, "closed_forms") or ()
     scenario = entry.get("scenario")
     if "memoryless" not in known or not scenario or entry.get("overhead_s"):
@@ -335,7 +325,6 @@ def _rates(entry: dict[str, Any]) -> np.ndarray | None:
 
 
 def _summed(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """Returns the counts of a quantity, replicates and clients taken together."""
     table = table.loc[table["quantity"] == quantity]
     counts = table.groupby(["low", "high"])["count"].sum().reset_index()
     width = counts["high"] - counts["low"]

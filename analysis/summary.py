@@ -117,11 +117,7 @@ def costs(study: Study) -> pd.DataFrame:
 
 
 def notes(study: Study) -> list[str]:
-    """Returns what the columns of `summary` are, a sentence each.
-
-    Args:
-        study: Study as in `summary`.
-    """
+    """Returns what the columns of `summary` are, a sentence each."""
     target = default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
@@ -182,7 +178,6 @@ def notes(study: Study) -> list[str]:
 
 
 def _period(study: Study) -> str:
-    """Returns how often a study was evaluated, in words."""
     periods = study.manifest["scenario"]["evaluate"].get("every") or {}
     given = {key: value for key, value in periods.items() if value is not None}
     if not given:
@@ -225,12 +220,7 @@ def _words_on_privacy(study: Study) -> list[str]:
 
 
 def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Returns a line on each data set: its scale, and whether it is a part of MNIST.
-
-    Args:
-        named: Names of data sets and words on how their features were scaled, where
-            these are known.
-    """
+    """Returns a line on each data set: its scale, and whether it is a part of MNIST."""
     lines = []
     for name, scaling in dict.fromkeys(named):
         facts = [f"scale {scaling}"] if scaling else []
@@ -259,7 +249,6 @@ def _epsilon(spent: Spent | None) -> str:
 
 
 def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
-    """Returns why a group's runs ended, and how far a loss had left its scale."""
     mine = runs_of_group.loc[runs_of_group["stop"] != "diverged", "run"]
     words = ",\n".join(dict.fromkeys(runs_of_group["stop"]))
     factors = escaped.reindex(mine).dropna()

@@ -197,12 +197,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
 
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
-    """Returns what the columns of `results` are, for a caption.
-
-    Args:
-        study: Study as in `results`.
-        at: Virtual seconds as in `results`.
-    """
+    """Returns what the columns of `results` are, for a caption."""
     target, reached = time_to_default(study)
     few, known = int(reached["replicates"].min()), ""
     if target.is_known:
@@ -237,7 +232,6 @@ def _unfinished(study: Study) -> str:
 
 
 def _stopped_early(study: Study) -> str:
-    """Returns a sentence on runs that ended at their target, "" if none did."""
     if not (runs(study)["stop"] == "target").any():
         return ""
     return " Runs that reached stop.target ended there: their final values are of then."
@@ -284,7 +278,6 @@ def _within(study: Study, metric: str, cell: Cell, values: pd.Series) -> Cell:
 
 
 def _shape(column: pd.Series) -> str:
-    """Returns a column's shape: words to the left, broken where they are long."""
     if not column.map(lambda cell: isinstance(cell, str)).all():
         return "r"
     longest = max(map(len, column), default=0)
@@ -315,7 +308,6 @@ def _in_latex(cell: object) -> str:
 
 
 def _told(cell: Cell) -> str:
-    """Returns estimate and interval, all with the same decimals."""
     mean, low, high = cell.estimate, cell.low, cell.high
     if np.isinf(mean):
         return not_reached(cell.after)
@@ -328,7 +320,6 @@ def _told(cell: Cell) -> str:
 
 
 def _counted(cell: Cell) -> str:
-    """Returns how many replicates there are, where some are missing."""
     if cell.known == cell.replicates:
         return ""
     return f" ({cell.known}/{cell.replicates})"

@@ -95,13 +95,7 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
 
 
 def mean_interval(study: Study, metric: str, values: np.ndarray) -> Interval:
-    """Returns a mean with `interval_within` what its metric can be.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        values: Values of the metric, which are known.
-    """
+    """Returns a mean with `interval_within` what its metric can be."""
     bounds = described(study, metric).bounds or (-math.inf, math.inf)
     return interval_within(values, *bounds)
 
@@ -140,11 +134,6 @@ def for_means(study: Study, metric: str, ends: pd.DataFrame) -> pd.DataFrame:
     """Returns values whose bounds are closed at a worst value that the metric has.
 
     A mean can count such a value; of one that may be any worse there is no mean.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        ends: Values and bounds, as `or_worse` has them.
     """
     if described(study, metric).worst is None:
         return ends
@@ -378,12 +367,7 @@ def time_to_target(
 
 
 def not_reached(after: float, unit: str = "") -> str:
-    """Returns what is known of a median that half or more of the replicates lack.
-
-    Args:
-        after: Time that it is not before; not finite if it never will be.
-        unit: Unit of the time, with a space before it.
-    """
+    """Returns what is known of a median that half or more of the replicates lack."""
     return f"> {short(after)}{unit}" if math.isfinite(after) else "never"
 
 

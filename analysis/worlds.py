@@ -12,9 +12,6 @@ from .timelines import report as of_clients
 def report_of(manifest: Mapping[str, Any]) -> ModuleType:
     """Returns what has `tables`, `standard`, `caption`, `save` ... of a world.
 
-    Args:
-        manifest: Of a world without numerics.
-
     Raises:
         StudyError: No extra that is installed plays such worlds.
     """

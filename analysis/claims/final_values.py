@@ -37,13 +37,7 @@ def difference(
 def difference_of(
     sides: Sequence[Numbers], names: Sequence[str], called: str
 ) -> tuple[Sample, str]:
-    """Returns the paired differences of two groups' numbers, and what is to be said.
-
-    Args:
-        sides: Numbers of the two groups.
-        names: Names of the groups.
-        called: What a run without a number lacks, in words.
-    """
+    """Returns the paired differences of two groups' numbers, and what is to be said."""
     one, other = (remarks(*side, called) for side in zip(sides, names, strict=True))
     return bounds.contrast(together(*sides), DIFFERENCE), one + other
 

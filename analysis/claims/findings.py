@@ -122,13 +122,7 @@ def judge(
     claims: Sequence[Claim | Mapping[str, Any]],
     plan: ReplicatePlan,
 ) -> pd.DataFrame:
-    """Returns a row per claim, as `evaluate` does, of what was measured of a study.
-
-    Args:
-        measured: Quantities of the study, at least those that the claims need.
-        claims: Claims of the study, also as manifests have them.
-        plan: Replicates and looks of the study.
-    """
+    """Returns a row per claim, as `evaluate` does, of what was measured of a study."""
     if plan.looks:
         measured = measured.first(plan.judged or plan.replicates)
     rows = [
@@ -183,9 +177,6 @@ def undecidable(scenario: Scenario) -> list[str]:
 
     A line on its largest family that cannot: however clear its runs are, the smallest
     p-value of so few does not pass Holm's correction.
-
-    Args:
-        scenario: Scenario with its replicates and looks.
     """
     groups = without_numbers(scenario)
     families: dict[str, int] = {}
@@ -229,13 +220,7 @@ def _number(p: float) -> str:
 
 
 def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]:
-    """Yields a claim's findings before anything is decided, at each of its points.
-
-    Args:
-        measured: Quantities of the study.
-        claim: Claim of the study.
-        planned: Replicates of the study.
-    """
+    """Yields a claim's findings before anything is decided, at each of its points."""
     named = _named(claim)
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)

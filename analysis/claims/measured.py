@@ -218,10 +218,6 @@ def as_written(
 ) -> list[Claim]:
     """Returns claims from the manifest of a study.
 
-    Args:
-        claims: Claims, also as manifests have them.
-        metrics: Metrics that the manifest tells of, by name.
-
     Raises:
         StudyError: One is of a kind that is not known here, or makes no sense.
     """

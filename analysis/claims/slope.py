@@ -173,6 +173,5 @@ def _run_means(metric: str) -> dict[str, Frame]:
 
 
 def _at_most(sample: Sample, border: float) -> Evidence:
-    """Judges whether a median is at most a border, on which it may lie."""
     border += ROUNDING * (1 + abs(border))
     return Evidence(bounds.below(sample, border), bounds.above(sample, border))

@@ -111,7 +111,6 @@ class Faster(OfPair):
         return ratio_to_target(one, other, sides, to, words, least, counted=counted)
 
     def _to_target(self) -> str:
-        """Returns the name of what it took to reach the target."""
         ((metric, value),) = self.to.items()
         return f"{self.counted_in} to {metric} {value!r}"
 

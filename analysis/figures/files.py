@@ -63,14 +63,6 @@ def save_all(
 ) -> Iterator[Path]:
     """Saves figures into `folder/figures`, and next to each its caption, as text.
 
-    Args:
-        study: Study that is drawn.
-        figures: Names of files with their figures, drawn one at a time.
-        shows: Returns what a figure shows, by its name.
-        folder: Parent of the folder `figures`, which is created if missing.
-        forms: Formats of the files, as in `figures.save`.
-        styles: Matplotlib styles, as in `figures.save`.
-
     Yields:
         Paths of the figures, as they are written.
 
@@ -137,7 +129,6 @@ def lay_out(figure: Figure) -> None:
 
 
 def _undated(path: Path) -> dict:
-    """Returns metadata in which a format's date, if it has one, is left out."""
     return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})
 
 

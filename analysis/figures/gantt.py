@@ -77,10 +77,6 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     """Returns the clients that have a line of a picture, at most 30.
 
     Of more, those that read first; where more do so at once, evenly spread over them.
-
-    Args:
-        jobs: Jobs of one run.
-        num_clients: K.
     """
     if num_clients <= MOST_CLIENTS:
         return list(range(1, num_clients + 1))

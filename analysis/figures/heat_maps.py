@@ -158,7 +158,6 @@ def _norm(values: pd.Series, *, logarithmic: bool) -> Normalize:
 
 
 def _not_swept(table: pd.DataFrame, swept: pd.DataFrame) -> str:
-    """Returns words on the variants without a panel, with their numbers."""
     rest = table.loc[~table["variant"].isin(swept["variant"])]
     words = [
         f"{variant} {rows['value'].iloc[0]:.3g}" if len(rows) == 1 else str(variant)

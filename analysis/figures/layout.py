@@ -196,12 +196,7 @@ def panels(
 
 
 def rows(study: Study, groups: Sequence[str]) -> tuple[Figure, Axes]:
-    """Returns a figure and its axes with a row for each group, the first on top.
-
-    Args:
-        study: Study of the groups.
-        groups: Groups of runs.
-    """
+    """Returns a figure and its axes with a row for each group, the first on top."""
     names = [style.text(label(study, group), 26) for group in groups]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     figure = titled(study, for_print(6.4, 1.4 + LINE * lines * len(names)))

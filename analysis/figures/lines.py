@@ -69,11 +69,6 @@ def swept_key(study: Study) -> str | None:
 def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> Lines:
     """Returns the lines of a figure over a swept number; no group is in two of them.
 
-    Args:
-        study: Study, finished or not.
-        key: Key swept over numbers.
-        at: Values of other keys that are swept; groups that have others are left out.
-
     Raises:
         StudyError: A key is not swept, or not over numbers; nothing has the values; or
             there are more lines than can be told apart.
@@ -111,11 +106,6 @@ def groups_at(
     study: Study, keys: Sequence[str], at: Mapping[str, Any] | None
 ) -> pd.DataFrame:
     """Returns the groups that have some values, or are not swept over their keys.
-
-    Args:
-        study: Study, finished or not.
-        keys: Further keys that must be swept.
-        at: Values of swept keys.
 
     Returns:
         A row per group, as `frames.runs` has it.
@@ -176,11 +166,6 @@ def split(
 ) -> dict[str, pd.DataFrame]:
     """Divides groups of runs by variant and the values of some swept keys.
 
-    Args:
-        study: Study of the groups.
-        table: Row per group, with its variant and a column per swept key.
-        keys: Keys to divide by.
-
     Returns:
         The rows of each part, by what it is called.
     """
@@ -202,13 +187,7 @@ def worded(value: Any) -> str:
 
 
 def words_on_followers(study: Study, key: str, name: str) -> str:
-    """Returns words on keys that change with a swept one, as zipped ones; else "".
-
-    Args:
-        study: Study, finished or not.
-        key: Swept key.
-        name: Its name in the figure.
-    """
+    """Returns words on keys that change with a swept one, as zipped ones; else ""."""
     others = [style.key_label(other, study) for other in follow(study, key)]
     return f"with {name} changes {', '.join(others)}" if others else ""
 

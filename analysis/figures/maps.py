@@ -72,14 +72,7 @@ def points(
 def cells(
     table: pd.DataFrame, steps: Steps, column: str, blank: Any
 ) -> Shaped[np.ndarray, "rows columns"]:
-    """Returns a column of a table as cells, of which the first row is the lowest.
-
-    Args:
-        table: A row per cell, the two keys in front.
-        steps: Swept values.
-        column: Column of the table.
-        blank: Value of cells that are not in the table.
-    """
+    """Returns a column of a table as cells, of which the first row is the lowest."""
     right, up = steps
     grid = np.full((len(up), len(right)), blank, table[column].to_numpy().dtype)
     rows = zip(*(table[name] for name in (*table.columns[:2], column)), strict=True)

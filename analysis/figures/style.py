@@ -132,9 +132,6 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
 
     A group with `private` in its name is dashed, and has the colour of the group that
     is named like it otherwise, if there is one.
-
-    Args:
-        groups: All groups of a study, in order.
     """
     groups, colors = list(groups), palette()
     public = {_words(group): group for group in groups if "private" not in group}
@@ -150,17 +147,11 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
 
 
 def _words(group: str) -> tuple[str, ...]:
-    """Returns the words of a group's name without those on privacy."""
     return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
 
 
 def metric_label(metric: str, study: Any = None) -> str:
-    """Returns the label of a metric; a user's own is named like its column.
-
-    Args:
-        metric: Name of the metric.
-        study: Study that is drawn, whose problem says the unit of a loss.
-    """
+    """Returns the label of a metric; a user's own is named like its column."""
     of_study = {"runs": []} if study is None else study.manifest
     known = metric_of_study(of_study, metric)
     if known is None:
@@ -211,10 +202,6 @@ def text(name: str, width: int = 34) -> str:
 
     Of a very long one the middle is left out. Control characters, and letters that the
     fonts lack, are escapes such as `\u5feb`.
-
-    Args:
-        name: Name of a group or study.
-        width: Number of characters of a line.
     """
     name = printable(shortened(" ".join(name.split()), LONGEST))
     if not name.isascii():

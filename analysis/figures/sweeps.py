@@ -196,15 +196,7 @@ def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.nd
 def figure_of_lines(
     study: Study, key: str, drawn: Lines, draw: Any, note: str
 ) -> tuple[Figure, Axes]:
-    """Draws all lines, and a legend next to them.
-
-    Args:
-        study: Study with the figure's title.
-        key: Swept key.
-        drawn: Lines to draw.
-        draw: Function that draws a line into axes, in a look, and returns its handle.
-        note: Words below the title.
-    """
+    """Draws all lines, and a legend next to them."""
     labels = [style.text(line.label) for line in drawn.lines]
     looks = style.looks(line.label for line in drawn.lines)
     numbers = np.concatenate([line.numbers for line in drawn.lines])

@@ -84,7 +84,6 @@ def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _by_tier(
     study: Study, tiers: dict[str, dict[str, list[int]]]
 ) -> tuple[Figure, str]:
-    """Draws a panel per group of runs, a line per group of clients."""
     names = dict.fromkeys(name for parts in tiers.values() for name in parts)
     looks = {EVERYONE: style.Look(style.ink(), style.DASHED), **style.looks(names)}
     panels: dict[bytes, tuple[list[str], Lines]] = {}
@@ -105,7 +104,6 @@ def _by_tier(
 
 
 def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
-    """Draws a line per group of runs, in panels where they are many."""
     divided, looks = facets.facets(study), facets.looks(study)
     if divided is None:
         divided = facets.Facets([facets.Facet("", shown)], 1, "", {}, looks)
@@ -158,7 +156,6 @@ def _draw(
 
 
 def _tiers(study: Study, shown: list[str]) -> dict[str, dict[str, list[int]]]:
-    """Returns the clients of each group of clients, by group of runs and by name."""
     who = joined(study, "clients")
     tiers: dict[str, dict[str, list[int]]] = {group: {} for group in shown}
     for group in shown if GROUP in who else ():

@@ -23,9 +23,6 @@ FORMATS = ("png", "pdf", "svg")
 def chosen_formats(names: str | Sequence[str]) -> tuple[str, ...]:
     """Returns formats of figures, each once.
 
-    Args:
-        names: Name of a format, or of several.
-
     Raises:
         UserError: A format is not known; the message names those that are.
     """

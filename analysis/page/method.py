@@ -29,11 +29,7 @@ UNKNOWN = "of a package that is not here."
 
 
 def checklist(manifest: dict[str, Any]) -> list[Section]:
-    """Returns the checklist, filled from the manifest of a study.
-
-    Args:
-        manifest: Manifest with at least one run that has ended.
-    """
+    """Returns the checklist, filled from the manifest of a study."""
     return [
         Section("1. Objectives", objectives(manifest)),
         Section("2. Logic", logic(manifest)),
@@ -111,7 +107,6 @@ def logic(manifest: dict[str, Any]) -> list[Item]:
 
 
 def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yields what a variant replaces; null removes an entry."""
     for key, value in changes.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and value and not value.keys() & TAGS:
@@ -121,7 +116,6 @@ def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields what is known of the protocols, or algorithms, that the runs have."""
     used: dict[str, list[str]] = {}
     for run in runs:
         name = run.get(part)

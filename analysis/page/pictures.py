@@ -20,15 +20,7 @@ SALT = "stalesim"
 
 
 class Picture(NamedTuple):
-    """A figure as a page shows it.
-
-    Attributes:
-        name: Name of the file that `stalesim plot` writes.
-        caption: Caption in the report.
-        alt: What it shows, for those who do not see it.
-        source: Data URI.
-        width: Width on a screen, pixels.
-    """
+    """A figure as a page shows it."""
 
     name: str
     caption: str
@@ -41,11 +33,6 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
     """Returns a figure as a drawing (SVG), or as dots (PNG) where that is smaller.
 
     The same figure gives the same picture.
-
-    Args:
-        name: Name of the figure among those of its study.
-        figure: Figure that is laid out.
-        caption: Caption in the report.
     """
     file = io.BytesIO()
     undated: dict = {"Date": None, "Creator": None}
@@ -77,7 +64,6 @@ def described(figure: Figure, caption: str) -> str:
 
 
 def _is_name(text: Text) -> bool:
-    """Says whether a tick is a group's name and not a number."""
     return any(
         letter.isalpha() for letter in text.get_text().replace("mathdefault", "")
     )

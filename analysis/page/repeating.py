@@ -28,12 +28,7 @@ QUOTED = (
 
 
 def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
-    """Yields the commands that repeat a study, one at a time.
-
-    Args:
-        manifest: Manifest of the study.
-        name: Name of the file that its scenario is saved as.
-    """
+    """Yields the commands that repeat a study, one at a time."""
     environment = manifest.get("environment") or {}
     commit = str(manifest.get("commit"))
     if COMMIT.fullmatch(commit):
@@ -86,7 +81,6 @@ def _of(manifest: dict[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _imports(manifest: dict[str, Any], verb: str) -> list[str]:
-    """Returns the options before a command's verb that register modules."""
     command = list(map(str, manifest.get("command") or ()))
     options = command[1 : command.index(verb)] if verb in command else []
     found: list[str] = []

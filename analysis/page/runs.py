@@ -24,10 +24,6 @@ OF_ENDED = {"commits": int, "virtual_s": int | float, "elapsed_s": int | float}
 def check(manifest: dict[str, Any], place: str) -> None:
     """Refuses a study that lacks what a page needs, beyond what reading has checked.
 
-    Args:
-        manifest: Manifest of a study, as it was read.
-        place: File that it was read from.
-
     Raises:
         StudyError: The manifest lacks something; one line.
     """

@@ -88,10 +88,6 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     """Yields the dotted keys and values of a part of a scenario, without empty ones.
 
     A law, or a part of a kind of its own, is one value.
-
-    Args:
-        tree: Nested mappings.
-        prefix: Dotted key of the tree itself.
     """
     for key, value in tree.items():
         name = f"{prefix}.{key}"

@@ -26,22 +26,14 @@ def imported(scenario: Mapping[str, Any]) -> bool:
 
 
 def stages(runs: Sequence[Mapping[str, Any]]) -> Rows:
-    """Returns the stages that a job goes through and the time that each takes.
-
-    Args:
-        runs: Entries of a manifest.
-    """
+    """Returns the stages that a job goes through and the time that each takes."""
     rows = _of_variants(runs, _stages)
     last = [row for row in rows if row[0] == COMMIT]
     return [*(row for row in rows if row[0] != COMMIT), *last]
 
 
 def components(runs: Sequence[Mapping[str, Any]]) -> Rows:
-    """Returns entities, activities, resources, queues, and how clients come and go.
-
-    Args:
-        runs: Entries of a manifest.
-    """
+    """Returns entities, activities, resources, queues, and how clients come and go."""
     return _of_variants(runs, _components)
 
 
@@ -102,11 +94,7 @@ def _components(run: Mapping[str, Any]) -> Rows:
 
 
 def assumptions(scenario: Mapping[str, Any]) -> list[str]:
-    """Returns what is taken for granted, sentence by sentence.
-
-    Args:
-        scenario: Scenario of a manifest; its variants are left out.
-    """
+    """Returns what is taken for granted, sentence by sentence."""
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]
     found = [BLIND, "Stages that are not named in 2.1 take no virtual time."]

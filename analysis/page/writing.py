@@ -44,10 +44,6 @@ class TextTable(NamedTuple):
 def write(study: Study, file: str | Path | None = None) -> Path:
     """Writes a study's page, as `html` returns it.
 
-    Args:
-        study: Study, finished or interrupted, with numerics or a timeline.
-        file: Path that ends in .html; by default `report.html` in the study's folder.
-
     Returns:
         Path of the page.
 
@@ -74,10 +70,6 @@ def watch(study: Study, file: str | Path | None = None) -> None:
 
     The page reloads itself for as long.
 
-    Args:
-        study: Study that another process runs.
-        file: As in `write`.
-
     Raises:
         StudyError: As in `write`.
     """
@@ -103,10 +95,6 @@ def html(study: Study, *, so_far: bool = False) -> str:
     """Returns a study as one HTML page without references to anything outside.
 
     The same study gives the same page.
-
-    Args:
-        study: Study with at least one run that has ended.
-        so_far: Whether no run needs to have ended.
 
     Raises:
         StudyError: The study is damaged, or no run has ended.
@@ -199,7 +187,6 @@ def _verdicts(found: pd.DataFrame) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """Returns a user's text with its control characters as escapes."""
     return printable(value) if type(value) is str else value
 
 

@@ -41,12 +41,10 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
 
 
 def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of groups by their names in figures."""
     return {layout.name(study, group): value for group, value in of_groups.items()}
 
 
 def _compared(seen: View) -> pd.DataFrame:
-    """Returns the measures of each run with their closed forms and swept number."""
     measured, forms = seen.by_run.copy(), seen.forms
     entries = [seen.manifest["runs"][run] for run in measured["run"]]
     for column in comparison.PANELS:

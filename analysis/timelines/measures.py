@@ -444,7 +444,6 @@ def _clients_of(
 def _utilisation(
     work: dict[str, np.ndarray], run: Any, sums: Any
 ) -> Float[np.ndarray, " K"]:
-    """Returns the part of the time after the start in which each client computes."""
     since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
     end, computed = float(run.virtual_s), work["computed_time"]
     computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
@@ -468,7 +467,6 @@ def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
 def _quantile(
     values: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], part: float
 ) -> float:
-    """Returns a quantile of values that occur repeatedly, as Series.quantile does."""
     if not values.size:
         return float("nan")
     upto = np.cumsum(counts)

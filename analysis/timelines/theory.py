@@ -53,9 +53,6 @@ def closed_forms(entry: dict[str, Any]) -> ClosedForms:
 
     Its protocol says which may hold (`facts`); without, as in a study that an
     earlier version has made, there are none.
-
-    Args:
-        entry: Entry of the run in its manifest.
     """
     size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
     facts = entry.get("facts", {})
@@ -170,7 +167,6 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """A round of all clients is as long as its slowest."""
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     found, counts = distinct(world.compute())
     _speed(of_run, 1 / theory.expected_maximum(found, counts), world.number)
@@ -213,7 +209,6 @@ def _closed_network(
 
 
 def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """One step on pooled data after the other."""
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     _speed(of_run, 1 / float(laws(world.protocol["step"], 1).mean()[0]))
 

@@ -21,9 +21,6 @@ class View:
     Jobs, rows and incidents raise StudyError where statistics alone were kept, and what
     is counted of runs where none has ended.
 
-    Args:
-        study: Timeline without numerics.
-
     Attributes:
         is_whole: Whether all that happened is there, and not statistics alone.
     """

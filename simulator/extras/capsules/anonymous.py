@@ -161,7 +161,6 @@ def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _parts(name: str) -> list[str]:
-    """Returns the parts of a person's name, or what an e-mail address begins with."""
     local, at, _ = name.partition("@")
     if at:
         return [local] if len(local) >= LONG else []

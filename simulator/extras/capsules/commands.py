@@ -131,7 +131,6 @@ def rerun(
 
 
 def _register(packed: "Capsule", folder: Path) -> None:
-    """Writes the packed code next to the study's folder, and imports it."""
     if not packed.modules:
         return
     from ...engine import device
@@ -150,7 +149,6 @@ def _register(packed: "Capsule", folder: Path) -> None:
 
 
 def _show(found: "Repetition") -> None:
-    """Says what is the same, and what differs; a timeline has no verdicts."""
     for name, (then, now) in found.environment.items():
         out.say(f"{name} was {then}, is {now}")
     for name in found.inputs:

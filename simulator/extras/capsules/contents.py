@@ -29,13 +29,7 @@ DRAWN = (".png", ".pdf", ".svg", ".txt")
 
 
 class PackedFile(NamedTuple):
-    """A file of a capsule.
-
-    Attributes:
-        path: Path in the capsule, with slashes.
-        content: Content.
-        about: What it is, in a few words.
-    """
+    """A file of a capsule."""
 
     path: str
     content: bytes
@@ -130,9 +124,6 @@ def digests(study: Study) -> pd.DataFrame:
     Real seconds are in no table, so that the same run on the same machine has the same
     digest.
 
-    Args:
-        study: Study with at least one run that has ended.
-
     Returns:
         Columns run, group, replicate, seed, stop, sha256.
 
@@ -177,12 +168,7 @@ def _plain(value: Any) -> Any:
 def left_out(
     manifest: Mapping[str, Any], packed: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """Returns what a study read and its capsule lacks, by name.
-
-    Args:
-        manifest: Manifest of the study.
-        packed: Paths of the capsule's files.
-    """
+    """Returns what a study read and its capsule lacks, by name."""
     inputs: dict[str, dict[str, Any]] = manifest.get("inputs") or {}
     code = {path.removeprefix(f"{MODULES}/").removesuffix(".py") for path in packed}
     return {
@@ -204,13 +190,7 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
 def readme(
     manifest: Mapping[str, Any], found: list[PackedFile], licence: str | None
 ) -> PackedFile:
-    """Returns what tells a reader what the files of a capsule are, and their licence.
-
-    Args:
-        manifest: Manifest of the study.
-        found: Files of the capsule.
-        licence: SPDX identifier of the licence of scenario and results, if stated.
-    """
+    """Returns what tells a reader of a capsule its files, and their licence."""
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""
@@ -232,7 +212,6 @@ def readme(
 
 
 def _data_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the published data sets that a study read, with origin and licence."""
     known = {tag(part): getattr(part, "published", None) for part in parts("data")}
     problems = [(run.get("scenario") or {}).get("problem") for run in manifest["runs"]]
     kinds = {(problem or {}).get("data", {}).get("kind") for problem in problems}

@@ -36,13 +36,7 @@ CLAIM = ("claim", "says", "origin", "verdict")
 
 
 class Capsule(NamedTuple):
-    """A capsule in memory.
-
-    Attributes:
-        path: Path of its file.
-        files: Content of its files, by their paths in it.
-        manifest: Manifest of the study.
-    """
+    """A capsule in memory."""
 
     path: Path
     files: Mapping[str, bytes]
@@ -50,10 +44,6 @@ class Capsule(NamedTuple):
 
     def table(self, name: str, columns: Sequence[str] = ()) -> pd.DataFrame:
         """Returns a table of the capsule, empty cells as empty words.
-
-        Args:
-            name: Path of it in the capsule.
-            columns: Columns that it must have.
 
         Raises:
             StudyError: It is no table, or lacks a column.
@@ -135,9 +125,6 @@ def read(path: str | Path) -> Capsule:
 
     Nothing is unpacked to the disk, and nothing of it executed.
 
-    Args:
-        path: File that `stalesim capsule` wrote.
-
     Raises:
         StudyError: It is none, is damaged, or not of a study.
     """
@@ -163,7 +150,6 @@ def _packed(found: list[PackedFile]) -> bytes:
 
 
 def _manifest(path: Path, data: bytes) -> dict[str, Any]:
-    """Returns the manifest of a capsule, whose name can be that of a folder."""
     try:
         manifest = parsed(Path(contents.MANIFEST), data)
     except StudyError as error:

@@ -27,13 +27,6 @@ def execute(
 ) -> int:
     """Executes a task that is claimed, and leaves its result.
 
-    Args:
-        task: Task of a study.
-        path: Path of its folder.
-        claim: Folder of the claim.
-        progress: Called with how far it is.
-        disk: Disk of the folder.
-
     Returns:
         Its runs; 0 if another taker had ended it before it was claimed.
     """
@@ -59,11 +52,6 @@ def take_one(
 
     A cluster gives a task to another worker when it has lost the one before. That one
     may live, or be stopped: its claim goes, without which it can change nothing.
-
-    Args:
-        task: Task of a study.
-        folder: Folder of the study.
-        progress: Called with how far it is.
 
     Raises:
         StudyError: as `worker.work`, or the task was given to another worker.

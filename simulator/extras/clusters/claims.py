@@ -70,12 +70,7 @@ class LostError(Exception):
 
 
 class Claimed(Disk):
-    """A disk as the holder of a claim sees it, who can change nothing without it.
-
-    Args:
-        disk: Disk of the study.
-        claim: Folder of the claim.
-    """
+    """A disk as the holder of a claim sees it, who can change nothing without it."""
 
     def __init__(self, disk: Disk, claim: Path) -> None:
         self._disk, self._claim = disk, claim

@@ -102,7 +102,6 @@ class Cluster:
                     looked = time.monotonic()
 
     def _result(self, future: Any, futures: Mapping[Any, int]) -> Done:
-        """Returns the result of a task that has ended."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -113,7 +112,6 @@ class Cluster:
 
 
 def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
-    """Executes a task on a worker of a cluster, which tells now and then how far."""
     from distributed import get_worker
 
     worker, last = get_worker(), [time.monotonic()]
@@ -135,9 +133,6 @@ def _report_worker(event: Any, report: OnProgress) -> None:
 
 def connected(scheduler: str) -> Any:
     """Returns a client of a Dask cluster, to be used in a `with` statement.
-
-    Args:
-        scheduler: Address of the scheduler.
 
     Raises:
         UserError: Dask is not installed, or the scheduler cannot be reached.
@@ -173,7 +168,6 @@ async def _answers(scheduler: str) -> None:
 
 @contextlib.contextmanager
 def _explained(scheduler: str) -> Iterator[None]:
-    """Turns errors of a cluster into messages for its user."""
     try:
         yield
     except (UserError, WorkerDiedError, Warning):
@@ -208,7 +202,6 @@ def _await_workers(client: Any, scheduler: str) -> None:
 
 
 def _check_workers(client: Any, folder: Path) -> None:
-    """Refuses workers that do not see the folder."""
     seen = client.run(Path.exists, folder / "manifest.json", on_error="return")
     for worker, sees in seen.items():
         if sees is False:

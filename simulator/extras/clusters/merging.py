@@ -84,7 +84,6 @@ def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
 
 
 def _ended(study: Study) -> dict[tuple[str, str, int], dict[str, Any]]:
-    """Returns the entries of runs that have results, by what tells them apart."""
     runs = study.manifest["runs"]
     return {known_by(run): run for run in runs if run["stop"] not in OPEN}
 
@@ -136,7 +135,6 @@ def _bytes(rows: pa.Table) -> bytes:
 def _copied(
     task: Task, source: Study, folder: Path, open_: dict[int, Any], disk: Disk
 ) -> Done | None:
-    """Copies the rows of a task; None if a run of it has not ended in the source."""
     ended = _ended(source)
     mine = {run.number: ended.get(known_by(run.identity)) for run in task.runs}
     pieces: dict[str, list[pa.Table]] = {}

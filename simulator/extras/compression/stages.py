@@ -66,23 +66,14 @@ class Compressor(Part):
     """Whether it needs the shapes of the model's arrays."""
 
     def variance(self, size: int) -> float | None:
-        """Returns omega of an unbiased compressor; None, as by default, of others.
-
-        Args:
-            size: Numbers of a message.
-        """
+        """Returns omega of an unbiased compressor; None, as by default, of others."""
 
     @abstractmethod
     def num_bytes(self, shape: ProblemShape) -> int:
         """Returns the bytes of a message, indices and scales included."""
 
     def start(self, values: Any, arrays: Any) -> Any:
-        """Returns the state of one client before its first message: by default none.
-
-        Args:
-            values: A vector like those that will come.
-            arrays: Shapes of the model's arrays, or None.
-        """
+        """Returns the state of one client before its first message: by default none."""
 
     @abstractmethod
     def __call__(

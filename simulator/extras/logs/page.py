@@ -66,11 +66,6 @@ def figures(fits: Sequence["StageFit"]) -> Iterator[tuple[str, Figure]]:
 def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     """Writes the page next to the file of a world, and its figures into `figures`.
 
-    Args:
-        world: The fitted world.
-        path: Its file; the page is called as it is, with the suffix `.md`.
-        forms: Formats of the figures; none are drawn in none.
-
     Returns:
         The page, and the figures.
     """
@@ -140,7 +135,6 @@ def _autocorrelation(values: np.ndarray) -> np.ndarray:
 
 
 def _law(law: dict[str, Any]) -> str:
-    """Returns a law in words: its name, its options, and what it is of."""
     options = [f"{k} {v}" for k, v in law.items() if k not in ("law", "of")]
     parts = law.get("of", [])
     inner = " and ".join(map(_law, parts if isinstance(parts, list) else [parts]))

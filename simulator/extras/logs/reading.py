@@ -298,7 +298,6 @@ def _check_commits(frame: "pd.DataFrame", table: LogTable) -> None:
 
 
 def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
-    """Returns the clients' labels in order, and the number of each job's client."""
     values = column.tolist()
     found = set(values)
     numeric = all(isinstance(value, int | float) for value in found)

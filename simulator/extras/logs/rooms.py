@@ -280,13 +280,11 @@ def _aligned(every: Sequence[Series], width: float) -> Float[np.ndarray, "n clie
 
 
 def _usual(every: Sequence[Series]) -> tuple[float, float]:
-    """Returns when the first begins, and the usual time from a start to the next."""
     cycles = [np.ptp(one.start) / max(one.start.size - 1, 1) for one in every]
     return min(float(one.start[0]) for one in every), float(np.median(cycles))
 
 
 def _filled(values: np.ndarray, at: Int[np.ndarray, " n"]) -> np.ndarray:
-    """Returns means by intervals, from the first to the last; of none, that before."""
     at = at - at[0]
     number = np.bincount(at)
     means = np.bincount(at, values) / np.maximum(number, 1)
@@ -324,7 +322,6 @@ def _levels(
 
 
 def _without(one: Series, levels: Series, width: float) -> Series:
-    """Returns a client's series without the factor of its room."""
     logs = np.log(one.seconds)
     at = ((one.start - levels.start[0] + 1e-9 * width) / width).astype(np.int64)
     factor = np.log(levels.seconds)[np.clip(at, 0, levels.seconds.size - 1)]

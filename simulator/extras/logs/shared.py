@@ -219,15 +219,7 @@ def _gain_of_shared(
     at: Int[np.ndarray, " N"],
     options: tuple[float, float],
 ) -> float | None:
-    """Returns what a shared factor predicted better, a job; None if it does not.
-
-    Args:
-        mine: Series of the clients.
-        late: Which durations are of the second half, of all clients.
-        scores: Normal scores of the durations.
-        at: Intervals of the durations.
-        options: Share and correlation of the factor, learnt from the first half.
-    """
+    """Returns what a shared factor predicted better, a job; None if it does not."""
     size = int(at.max()) + 1
     factor = common(SeenTogether.of(scores, at, size), *options).gain
     own = np.concatenate([one.gain(one.best) for one in mine])

@@ -191,13 +191,7 @@ def _jobs(
 def _read_versions(
     read: np.ndarray, made: np.ndarray, table: LogTable
 ) -> Int[np.ndarray, " J"]:
-    """Returns how many commits had been made when each job read.
-
-    Args:
-        read: Times of the reads, in the order of the file.
-        made: Times of the commits, in order.
-        table: Log, which may say so of commits at that very instant.
-    """
+    """Returns how many commits had been made when each job read."""
     most = np.searchsorted(made, read, side="right")
     if "read_version" not in table.frame:
         return most
@@ -311,7 +305,6 @@ def _registers(
 
 
 def _job_numbers(client: np.ndarray, read_time: np.ndarray) -> np.ndarray:
-    """Returns the number of each job among its client's, in order of reads."""
     order = np.lexsort((read_time, client))
     same = np.r_[False, np.diff(client[order]) == 0]
     position = np.arange(order.size)

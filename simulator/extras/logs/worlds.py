@@ -50,14 +50,7 @@ SHARED = ("download", "compute", "upload")
 
 
 class StageFit(NamedTuple):
-    """One stage of a client.
-
-    Attributes:
-        client: Its name.
-        stage: Name of the stage.
-        number: Durations in the log.
-        fit: What was fitted.
-    """
+    """One stage of a client."""
 
     client: str
     stage: str
@@ -85,10 +78,6 @@ class FittedWorld(NamedTuple):
 
 def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     """Fits a world to a log.
-
-    Args:
-        log: The log.
-        stem: Beginning of the names of files that the scenario reads.
 
     Raises:
         DataError: The log has too many clients for a group of each.
@@ -251,7 +240,6 @@ def _undone(folder: Path, files: Sequence[Path]) -> Iterator[None]:
 
 
 def _stages(log: ClientLog) -> dict[str, list[Series]]:
-    """Returns the stages that a log has, a series per client."""
     times, frame = log.times, log.table.frame
     ended = log.outcome != Outcome.LOST
     rounds = log.table.numbers("round") if log.in_rounds else None
@@ -317,7 +305,6 @@ def _of_pauses(one: Series, measured: dict[str, Any], among: int) -> SeriesFit:
 
 
 def _room_path(path: Path, number: int) -> Path:
-    """Returns where the factors of a room are, next to the values of its stage."""
     return path.with_suffix(f".room-{number}.parquet")
 
 
@@ -331,12 +318,7 @@ def _names(labels: list[str]) -> list[str]:
 
 
 def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:
-    """Returns which jobs say that they read a version other than by their times.
-
-    Args:
-        log: The log.
-        size: Arrivals of a version.
-    """
+    """Returns which jobs say that they read a version other than by their times."""
     if "read_version" not in log.table.frame:
         return np.zeros(log.client.size, bool)
     read, said = log.times["read_time"], log.table.numbers("read_version")
@@ -360,7 +342,6 @@ def _buffer(log: ClientLog) -> int:
 
 
 def _remarks(log: ClientLog) -> list[str]:
-    """Returns what the fitted world has otherwise than the log."""
     found, wrong, table = [], _disagreeing(log), log.table
     if wrong.any():
         row, size = int(wrong.argmax()), _buffer(log)

@@ -71,10 +71,6 @@ def swept(study: Study, key: str) -> Figure:
 
     Closed forms of the staleness are dashed, where they hold. Points are means over
     replicates, bars 95 % t-intervals.
-
-    Args:
-        study: World of samples.
-        key: Swept key whose values are numbers.
     """
     table, drawn = measured(study).set_index("label"), lines_over(study, key)
     panels = [name for name in PANELS if name not in LOST or table[name].any()]
@@ -117,11 +113,7 @@ def _points(axes: Axes, line: Line, values: pd.Series, look: style.Look) -> Arti
 
 
 def best_split(frame: pd.DataFrame) -> Figure:
-    """Draws seconds per step and staleness over the machines that generate.
-
-    Args:
-        frame: As `compared` has it, swept over both sides' machines.
-    """
+    """Draws seconds per step and staleness over the machines that generate."""
     with style.context():
         figure = Figure(figsize=(7.2, 3.2))
         one, two = figure.subplots(1, 2)

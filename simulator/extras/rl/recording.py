@@ -34,13 +34,7 @@ OUTCOMES = tuple(fate.name for fate in SampleOutcome)
 
 
 class PlayedWorld(NamedTuple):
-    """What happened in a run.
-
-    Attributes:
-        record: Its record.
-        workload: What closed forms know of it.
-        measures: Its measures.
-    """
+    """What happened in a run."""
 
     record: Rollouts
     workload: RolloutLoad
@@ -48,12 +42,7 @@ class PlayedWorld(NamedTuple):
 
 
 class RolloutSource(NamedTuple):
-    """A world of samples that is to be written.
-
-    Attributes:
-        entry: Entry of its run in the manifest, before it is written.
-        play: Returns what happened.
-    """
+    """A world of samples that is to be written."""
 
     entry: dict[str, Any]
     play: Callable[[], PlayedWorld]
@@ -86,13 +75,7 @@ def source_of(
     world: RolloutScenario,
     play: Callable[[], PlayedWorld],
 ) -> RolloutSource:
-    """Returns a world of samples that is to be written.
-
-    Args:
-        identity: Entries of the manifest that tell its run from others.
-        world: Scenario of the run.
-        play: Returns what happened.
-    """
+    """Returns a world of samples that is to be written."""
     entry = {
         **identity,
         "protocol": "rollouts",
@@ -125,11 +108,6 @@ def record_rollouts(
 ) -> Study:
     """Plays every run of a scenario, and writes what happened.
 
-    Args:
-        scenario: The scenario.
-        folder: New or empty folder.
-        progress: Called with the fraction that is played.
-
     Raises:
         UserError: something in the scenario or the folder is wrong.
     """
@@ -143,7 +121,6 @@ def record_rollouts(
 
 
 def _finite(value: Any) -> Any:
-    """Returns a number; None where there is none."""
     if isinstance(value, str | int):
         return value
     return float(value) if isfinite(value) else None

@@ -87,15 +87,7 @@ def save(
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
 ) -> list[Path]:
-    """Draws a world of samples into `folder/figures`, as `timelines.save` does.
-
-    Args:
-        study: World of samples with at least one run that has ended.
-        folder: Parent of the folder `figures`.
-        seconds: Of a Gantt picture, of which there is none.
-        forms: Formats of the files.
-        styles: Matplotlib styles.
-    """
+    """Draws a world of samples into `folder/figures`, as `timelines.save` does."""
     from ....analysis.figures.files import save_all  # imports Matplotlib
 
     drawn = standard(study)

@@ -28,9 +28,6 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
 
     They hold below rho = 1, where the trainer waits for samples; above, the published
     ones are approximations, whose errors cancel in their sum alone.
-
-    Args:
-        workload: The facts of the run.
     """
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:
@@ -66,9 +63,6 @@ def measured(study: Study) -> pd.DataFrame:
 
 def compared(study: Study) -> pd.DataFrame:
     """Returns a row for each variant and point: means over replicates.
-
-    Args:
-        study: World of samples.
 
     Returns:
         Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean

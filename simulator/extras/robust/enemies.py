@@ -79,11 +79,6 @@ class EnemyOptions(StagePart):
     def among(self, method: Chained, num_clients: int, seed: int) -> np.ndarray:
         """Returns flags of the enemies, `[K]`.
 
-        Args:
-            method: The method that the attack is a stage of.
-            num_clients: K.
-            seed: Seed of the run.
-
         Raises:
             ScenarioError: A number is above that of the last client, or attacks with
                 shares leave too few clients.
@@ -186,10 +181,6 @@ class EnemyPart(EnemyOptions, AttackPart):
         """Returns what takes the place of each message if an enemy sends it.
 
         Of rows without enemies it is not asked.
-
-        Args:
-            message: What clients have computed.
-            state: State after the row.
         """
 
 
@@ -239,7 +230,6 @@ def _attacks(stages: tuple[StagePart, ...]) -> list[EnemyOptions]:
 
 
 def _named(stages: tuple[StagePart, ...]) -> set[int]:
-    """Returns the numbers of clients that attacks name."""
     return {number for each in _attacks(stages) for number in each.clients or ()}
 
 

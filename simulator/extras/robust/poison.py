@@ -57,9 +57,6 @@ class LabelFlip(EnemyOptions, LocalWork):
     def owned(self, setup: Any) -> Bool[np.ndarray, " N"]:
         """Returns flags of the rows that enemies have.
 
-        Args:
-            setup: The facts of the run.
-
         Raises:
             ScenarioError: There are no classes, or an honest client has an enemy's row.
         """

@@ -76,14 +76,6 @@ def address_of(text: str) -> dict[str, Any]:
 class MqttChannels:
     """Conversations with all clients over a broker, all in one thread.
 
-    Args:
-        broker: Where it is (`address_of`), or `start`.
-        secret: Secret of the run.
-        num_clients: Clients of the run.
-        most: Most bytes of a message.
-        say: Says one line to the user.
-        ended: Returns the clients whose processes have ended.
-
     Raises:
         UserError: It is not there, or does not let us in.
     """

@@ -53,11 +53,7 @@ class Worker(Protocol):
 
 
 class Sleeper:
-    """Computes nothing.
-
-    Args:
-        upload_bytes: Bytes of an update.
-    """
+    """Computes nothing."""
 
     def __init__(self, upload_bytes: int) -> None:
         self._body = bytes(upload_bytes)
@@ -68,12 +64,7 @@ class Sleeper:
 
 
 class TcpChannel:
-    """A conversation over TCP.
-
-    Args:
-        address: Host and port of the server.
-        most: Most bytes of a message.
-    """
+    """A conversation over TCP."""
 
     def __init__(self, address: tuple[str, int], most: int) -> None:
         self._socket = socket.create_connection(address, CONNECT_S)
@@ -129,12 +120,6 @@ def joined(
     A server closes a connection for another one where too many have not joined, so that
     a client tries again.
 
-    Args:
-        address: Host and port of the server.
-        most: Most bytes of a message.
-        secret: Secret of the run.
-        client: Number of the client, from 0.
-
     Raises:
         OSError, WireError: There is no server, or it refuses the client.
     """
@@ -177,12 +162,7 @@ def _answer(line: Channel) -> Envelope:
 
 
 def work(line: Channel, worker: Worker) -> None:
-    """Does what the server says, until it says that the run has ended.
-
-    Args:
-        line: Conversation with it.
-        worker: What computes.
-    """
+    """Does what the server says, until it says that the run has ended."""
     message = line.wait(None)
     while message is None or message.header["type"] != "end":
         match message and message.header["type"]:

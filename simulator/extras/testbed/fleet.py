@@ -32,13 +32,7 @@ LINES = 10
 
 
 class Reception:
-    """The server's side of one conversation, from the knock on.
-
-    Args:
-        secret: Secret of the run.
-        num_clients: Clients of the run.
-        most: Most bytes of a message.
-    """
+    """The server's side of one conversation, from the knock on."""
 
     def __init__(self, secret: bytes, num_clients: int, most: int) -> None:
         self._secret, self._num_clients = secret, num_clients
@@ -101,8 +95,6 @@ class Channels(Protocol):
 
 @dataclass
 class _Peer:
-    """A TCP connection."""
-
     socket: socket.socket
     reception: Reception
     since: float = field(default_factory=time.monotonic)
@@ -111,12 +103,6 @@ class _Peer:
 
 class TcpChannels:
     """Conversations over TCP, all in one thread.
-
-    Args:
-        reception: Makes the server's side of a conversation.
-        say: Says one line to the user.
-        host: Address to listen at.
-        port: Port; 0 for a free one.
 
     Raises:
         UserError: The address cannot be listened at.
@@ -257,12 +243,7 @@ class ClientProcesses:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
     def begin(self, joining: dict[str, Any], num_clients: int) -> None:
-        """Starts all clients.
-
-        Args:
-            joining: What each must know; its number is added.
-            num_clients: How many there are.
-        """
+        """Starts all clients."""
         self._joining = joining
         for client in range(num_clients):
             self.start(client)
@@ -316,7 +297,6 @@ class ClientProcesses:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process for certain."""
     if process.poll() is None:
         process.kill()
     process.wait()

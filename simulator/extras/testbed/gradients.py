@@ -35,9 +35,6 @@ from .wire import Envelope, WireError
 class BodyLayout:
     """How the arrays of a tree stand in a message's body.
 
-    Args:
-        like: Tree of arrays, or of their shapes.
-
     Attributes:
         size: Bytes of the body.
     """
@@ -71,18 +68,7 @@ class BodyLayout:
 
 
 class TestbedNumerics:
-    """A run's kernel and problem, and the layouts of its messages.
-
-    Attributes:
-        prepared: The run with its numerics.
-        parts: Its kernel and its problem.
-        key: Its key.
-        given: BodyLayout of what a client is given.
-        sent: BodyLayout of what it sends.
-
-    Args:
-        run: Run of a study.
-    """
+    """A run's kernel and problem, and the layouts of its messages."""
 
     def __init__(self, run: Run) -> None:
         self.prepared = found = prepare(run)
@@ -132,10 +118,6 @@ class TestbedNumerics:
 
 class Gradients(Learner):
     """The server's model: each row is applied as it is recorded.
-
-    Args:
-        run: Run of a study.
-        scenario: Its study, as nested mappings.
 
     Raises:
         UserError: Its clients cannot compute it.
@@ -263,11 +245,6 @@ class Gradients(Learner):
 
 class Computing:
     """A client's part: it computes what it is given.
-
-    Args:
-        scenario: Study, as nested mappings.
-        run: Number of its run.
-        client: Number of the client, from 0.
 
     Raises:
         UserError: It cannot be computed here.

@@ -13,11 +13,7 @@ Sent = tuple[dict[str, Any], bytes]
 
 
 class Learner:
-    """No model: messages have its size, and nothing in them.
-
-    Args:
-        workload: Bytes of messages.
-    """
+    """No model: messages have its size, and nothing in them."""
 
     def __init__(self, workload: Workload) -> None:
         self._upload_bytes = workload.upload_bytes

@@ -194,15 +194,7 @@ def _send_at_once(client: Any, user: Any, opened: Any) -> None:
 
 
 class MqttChannel:
-    """A client's conversation with the server over a broker.
-
-    Args:
-        broker: As `Post` takes it.
-        run: Name of the run in topics.
-        secret: Secret of the run.
-        client: Number of the client, from 0.
-        most: Most bytes of a message.
-    """
+    """A client's conversation with the server over a broker."""
 
     def __init__(
         self, broker: dict[str, Any], run: str, secret: bytes, client: int, most: int

@@ -145,9 +145,6 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
 def _refuse(played: SimulatedTimeline) -> None:
     """Refuses what cannot be acted out on one machine.
 
-    Args:
-        played: Timeline of the scenario.
-
     Raises:
         ScenarioError: saying what to do.
     """

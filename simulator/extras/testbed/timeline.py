@@ -62,9 +62,6 @@ class Options(NamedTuple):
 class Log:
     """The log of one run, a CSV file; each row is with the system when it is written.
 
-    Args:
-        path: File to write.
-
     Raises:
         UserError: It cannot be written.
     """
@@ -111,15 +108,7 @@ class Log:
 
 
 class Bench:
-    """What the runs of a testbed share.
-
-    Args:
-        options: How they are acted out.
-        scenario: The scenario.
-        folder: Folder of the testbed.
-        several: Whether there are several runs.
-        say: Says one line to the user.
-    """
+    """What the runs of a testbed share."""
 
     def __init__(
         self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
@@ -138,12 +127,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class RealTimeline(SimulatedTimeline):
-    """The timeline of one run, acted out as it is asked for; once only.
-
-    Attributes:
-        run: Run of a study.
-        bench: What the runs of a testbed share.
-    """
+    """The timeline of one run, acted out as it is asked for; once only."""
 
     run: Any = None
     bench: Any = field(default=None, repr=False)
@@ -165,11 +149,6 @@ class RealTimeline(SimulatedTimeline):
 
     @override
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        """Acts it out, and yields all of it.
-
-        Raises:
-            UserError: It cannot be acted out.
-        """
         bench: Bench = self.bench
         if bench.interrupted:
             raise KeyboardInterrupt

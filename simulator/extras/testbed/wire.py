@@ -35,12 +35,7 @@ class WireError(ValueError):
 
 
 class Envelope(NamedTuple):
-    """A message.
-
-    Attributes:
-        header: What it says; `type` is always there.
-        body: Raw bytes of arrays.
-    """
+    """A message."""
 
     header: dict[str, Any]
     body: bytes
@@ -63,9 +58,6 @@ class Session:
     """One side of a conversation: seals what is sent, and opens what arrives.
 
     Before it is `agreed`, frames have no HMAC and only greetings are read.
-
-    Args:
-        most: Most bytes of a message's body, once it is agreed.
     """
 
     def __init__(self, most: int) -> None:
@@ -163,12 +155,7 @@ def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> byt
 
 
 class Guest(NamedTuple):
-    """A client that has knocked.
-
-    Attributes:
-        client: Number that it claims, from 0.
-        nonce: Number used once that the server has given it.
-    """
+    """A client that has knocked."""
 
     client: int
     nonce: str

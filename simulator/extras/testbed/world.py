@@ -155,8 +155,6 @@ class RealTime(simpy.Environment):
 
 
 class _Job(NamedTuple):
-    """A job that a client has under way."""
-
     serial: int
     arrived: Then
     crashed: Then
@@ -166,13 +164,6 @@ class RealWorld(World):
     """Clients that are processes; the times of the scenario's laws are slept by them.
 
     Idling, and absence by a law, are waited for here: nothing is sent then.
-
-    Args:
-        played: Timeline of which it is the world.
-        lines: Conversations with the clients.
-        processes: The clients' processes.
-        learner: The server's model.
-        scale: Real seconds of a virtual one.
 
     Raises:
         ScenarioError: The scenario has links that no machine can act out.
@@ -281,13 +272,7 @@ class RealWorld(World):
         return ask
 
     def give(self, client: int, arrived: Then, crashed: Then) -> None:
-        """Sends a client the model and its job, which has just read.
-
-        Args:
-            client: Number of the client, from 0.
-            arrived: Called with it when its contribution has arrived.
-            crashed: Called with it when it is gone.
-        """
+        """Sends a client the model and its job, which has just read."""
         now, job = self.env.now, self.recorder.current_job(client)
         download = self.transit(Purpose.DOWNLOAD, client)
         compute = self.computing(client, job, now + download)

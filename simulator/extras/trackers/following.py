@@ -53,11 +53,7 @@ def follow(folder: str | Path) -> Path:
 
 
 class _Followed:
-    """What TensorBoard has received of a study.
-
-    Args:
-        folder: Folder of the event files.
-    """
+    """What TensorBoard has received of a study."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -100,11 +96,7 @@ class _Followed:
 
 
 class _FollowedRun:
-    """What TensorBoard has received of one run.
-
-    Args:
-        files: The event files of the run.
-    """
+    """What TensorBoard has received of one run."""
 
     def __init__(self, files: RunFiles) -> None:
         self.files = files

@@ -83,11 +83,7 @@ def opening(study: Study, run: Mapping[str, Any]) -> RunRecord:
 
 
 def values(row: Any) -> dict[str, float]:
-    """Returns what was measured in a row of `RunRecord.points`, by name.
-
-    Args:
-        row: Row of `DataFrame.to_dict("records")`.
-    """
+    """Returns what was measured in a row of `RunRecord.points`, by name."""
     return {name: float(value) for name, value in row.items() if not pd.isna(value)}
 
 

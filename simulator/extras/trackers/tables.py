@@ -26,10 +26,6 @@ def write(study: Study, folder: Path) -> None:
     better directions of its metrics. `run` is the key that joins it to the others.
     Lists stand as JSON in their cells. Numbers are written as they are, texts
     that begin like a formula with a single quote in front.
-
-    Args:
-        study: Study with at least one run that has ended.
-        folder: Empty folder.
     """
     described = [_described(study, run) for run in study.manifest["runs"]]
     # A carriage return in a name would end its row, were not all text in quotes.

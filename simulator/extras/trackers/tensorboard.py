@@ -14,10 +14,6 @@ class RunFiles:
     that TensorBoard's relative axis shows virtual seconds. What is known at the end
     alone is called `final/NAME`. The resolved scenario stands as hyper-parameters, the
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
-
-    Args:
-        folder: Folder of all runs, in which one is made for this run.
-        name: Name of the run.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

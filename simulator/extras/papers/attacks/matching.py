@@ -144,7 +144,6 @@ def _follow(
     *,
     use_first: bool,
 ) -> Float[np.ndarray, " F"]:
-    """Returns the image at the end of a course."""
     first = course.first if use_first else 0.0
     parts = model.parts(flat)
     image = np.full(model.depth * model.height * model.width, START)
@@ -202,15 +201,7 @@ def _smooth(
     numbers: tuple[float, float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
-    """Returns what is minimised in the smooth network, and its gradient.
-
-    Args:
-        model: Network to smooth.
-        parts: Weights of the network.
-        targets: "Parts" of the search.
-        numbers: Weights of the first convolution and of the variation; sharpness.
-        image: Image at which they are compared.
-    """
+    """Returns what is minimised in the smooth network, and its gradient."""
     first, smoothness, sharpness = numbers
 
     def objective(at: Float[Array, " F"]) -> Float[Array, ""]:

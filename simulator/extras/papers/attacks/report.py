@@ -58,12 +58,7 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
 
 
 def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
-    """Returns gradient matching for the convolutional network, which needs the weights.
-
-    Args:
-        model: Network of the clients.
-        options: Options of `matching.invert`.
-    """
+    """Returns gradient matching for the convolutional network; it needs the weights."""
     from . import matching
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
@@ -165,10 +160,6 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
 
     Each group shows its first run. Of more than 7 commits, 7 are shown, evenly spread
     from the first to the last.
-
-    Args:
-        recovered: Table as `recover` returns it; groups stand in its order.
-        title: Title of the figure.
 
     Raises:
         ValueError: There are no probes.

@@ -56,14 +56,6 @@ def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
 def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path]:
     """Writes the measures as CSV and the images as a figure.
 
-    Args:
-        study: Study that was attacked.
-        recovered: Table as `attack` returns it.
-        folder: Folder of the study.
-
-    Returns:
-        Paths of the CSV and the PNG.
-
     Raises:
         StudyError: Something cannot be written.
     """
@@ -83,7 +75,6 @@ def _needs_state(scenario: Scenario) -> bool:
 def _victim(
     scenario: Scenario,
 ) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
-    """Returns training images, their shape, and the attack on a scenario's model."""
     from ....problem.data.outputs import form
     from ....problem.learning import dataset
 

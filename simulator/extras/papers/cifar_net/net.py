@@ -41,17 +41,7 @@ class Net(ABC, Generic[T]):
         *,
         bias: bool = False,
     ) -> T:
-        """Convolves with square kernels; pads so that stride 1 keeps the size.
-
-        Args:
-            x: Images.
-            channels: Number of output channels.
-            kernel: Height and width of a kernel, odd.
-            stride: Number of pixels from one output to the next.
-            groups: Number of groups of channels; outputs of a group depend on its
-                inputs alone. Both numbers of channels are multiples of it.
-            bias: Whether each channel has a bias.
-        """
+        """Convolves with square kernels; pads so that stride 1 keeps the size."""
 
     @abstractmethod
     def norm(self, x: T) -> T:

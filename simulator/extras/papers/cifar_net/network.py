@@ -135,17 +135,7 @@ class Layers(Net[Array]):
 
 
 class CifarNetwork(NamedTuple):
-    """One of nine networks; parameters first in the flat vector, then statistics.
-
-    Attributes:
-        name: Name of the network.
-        image: Height, width and depth, pixels.
-        num_outputs: Number of outputs, `C`.
-        norm: Normalisation of each sample's groups of channels, or of a batch's
-            channels.
-        groups: Largest number of groups of channels.
-        width: Factor of the numbers of channels.
-    """
+    """One of nine networks; parameters first in the flat vector, then statistics."""
 
     name: Name
     image: tuple[int, int, int]
@@ -197,10 +187,6 @@ class CifarNetwork(NamedTuple):
         """Returns the logits of some rows, however many, by the running statistics.
 
         These are no parameters: they have no gradient.
-
-        Args:
-            weights: Flat vector.
-            x: Images plane by plane, row by row.
         """
         parameters, statistics = self._parts(weights)
         running = lax.stop_gradient(statistics)
@@ -239,7 +225,6 @@ class CifarNetwork(NamedTuple):
     def _parts(
         self, weights: Float[Array, " P"]
     ) -> tuple[list[Float[Array, "..."]], list[Float[Array, "..."]]]:
-        """Returns the arrays of parameters and those of statistics."""
         parts = split(weights, [each.shape for each in self._all()])
         learned = len(self.tally.parameters)
         return parts[:learned], parts[learned:]

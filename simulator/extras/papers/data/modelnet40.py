@@ -94,7 +94,6 @@ class ModelNet40(Data):
 
 
 def _columns(side: int) -> tuple[str, ...]:
-    """Returns the names of the pixels, view by view, row by row."""
     return tuple(
         f"view{view}_row{row}_column{column}"
         for view in range(1, VIEWS + 1)
@@ -104,7 +103,6 @@ def _columns(side: int) -> tuple[str, ...]:
 
 
 def _of_views(side: int) -> tuple[str, ...]:
-    """Returns the view of each pixel."""
     return tuple(f"view{1 + pixel // side**2}" for pixel in range(VIEWS * side**2))
 
 
@@ -123,7 +121,6 @@ def _find() -> Path | None:
 
 
 def _classes(root: Path) -> list[Path]:
-    """Returns the folders of the classes, in the order of their names."""
     return [
         path
         for path in sorted(root.iterdir())

@@ -50,18 +50,15 @@ PUBLISHED = Published(
 
 
 def _inputs(half: str) -> tuple[str, ...]:
-    """Returns the names of the files of features and tags."""
     features = (f"{half}_Normalized_{kind}.dat" for kind in FEATURES)
     return (*features, f"{half}_Tags1k.dat")
 
 
 def _labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
-    """Returns the names of the files of some concepts."""
     return tuple(f"Labels_{concept}_{half}.txt" for concept in concepts)
 
 
 def _file_set(concepts: Sequence[str]) -> FileSet:
-    """Returns the files of features and tags, and of some concepts."""
     names = [name for half in HALVES for name in _inputs(half)]
     names += [name for half in HALVES for name in _labels(concepts, half)]
     return FileSet("nus_wide", tuple(names), PUBLISHED, FOLDERS, NAME, identify)
@@ -202,7 +199,6 @@ def _parse(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterator[str]]:
-    """Opens a file, gzipped or not, for reading line by line."""
     try:
         with path.open("rb") as raw:
             zipped = raw.read(len(files.GZIP)) == files.GZIP

@@ -142,7 +142,6 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
 def _check(
     path: Path, x: Shaped[np.ndarray, "..."], labels: Shaped[np.ndarray, "..."]
 ) -> None:
-    """Refuses arrays that are not images with values from -1 to 1 and labels."""
     if not x.size:
         raise DataError(
             f"{path} must hold at least one row of {PIXELS} numbers, got none; "

@@ -96,9 +96,6 @@ class _Steps(NamedTuple):
 def read_samples(path: str | Path) -> SampleLog:
     """Reads a log of samples.
 
-    Args:
-        path: CSV, JSON Lines or Parquet, as the module's description has it.
-
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """

@@ -41,15 +41,7 @@ class LogWorld(NamedTuple):
 def world_of(
     log: SampleLog, found: Rollouts, name: str, folder: Path, given: Sequence[str] = ()
 ) -> LogWorld:
-    """Makes a scenario of a log.
-
-    Args:
-        log: The log.
-        found: Its record.
-        name: Name of the log's file.
-        folder: Where the scenario finds its tables.
-        given: Overrides of the scenario; what they say is not asked for.
-    """
+    """Makes a scenario of a log."""
     remarks: list[str] = []
     machines, each = slots(log)
     size, complete = group_sizes(log)
@@ -157,7 +149,6 @@ def _by_group(
 
 
 def _batch(sizes: Int[np.ndarray, " steps"], whole: int, remarks: list[str]) -> int:
-    """Returns the samples of most steps, as a multiple of a group."""
     usual = int(np.bincount(sizes).argmax())
     found = max(1, round(usual / whole)) * whole
     other = int((sizes != found).sum())
@@ -170,7 +161,6 @@ def _batch(sizes: Int[np.ndarray, " steps"], whole: int, remarks: list[str]) -> 
 
 
 def _every(log: SampleLog) -> int:
-    """Returns the batches from one update of the weights to the next."""
     _, versions = loads(log)
     made = versions[versions >= 0]
     return int(np.gcd.reduce(made)) or 1 if made.size > 1 else 1

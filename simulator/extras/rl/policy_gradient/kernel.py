@@ -31,14 +31,7 @@ step's number."""
 
 
 class PolicyState(NamedTuple):
-    """The trainer's policy, and the versions that samples may be of.
-
-    Attributes:
-        weights: Weights of the policy.
-        registers: Versions of it.
-        optimizer: State of the optimiser; None without one.
-        key: Key of the actions.
-    """
+    """The trainer's policy, and the versions that samples may be of."""
 
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
@@ -50,16 +43,6 @@ class PolicyKernel(Kernel):
     """Steps by the samples of a batch, each drawn by the version that it is of.
 
     A sample that is never trained is never drawn: what it holds changes nothing.
-
-    Attributes:
-        step_size: Step size.
-        limit: c or epsilon of the correction.
-        optimizer: The optimiser; None for plain steps.
-        correction: Name of the correction.
-        advantage: Name of the advantage.
-        group: Samples of a group.
-        num_registers: Registers of the timeline.
-        supervised_steps: Steps of the supervised start.
     """
 
     step_size: Schedule | Steps
@@ -145,14 +128,7 @@ def started(
     steps: int,
     key: Key[Array, ""],
 ) -> Float[Array, "..."]:
-    """Returns weights after steps of Adam on the mean likelihood of right tokens.
-
-    Args:
-        problem: Training rows, drawn uniformly and independently, and their model.
-        weights: Weights at the start.
-        steps: Number of steps.
-        key: Key of the run.
-    """
+    """Returns weights after steps of Adam on the mean likelihood of right tokens."""
     import optax  # 0.1 s: only where a run needs it
 
     policy, rule = policy_of(problem), optax.adam(RATE)

@@ -143,12 +143,6 @@ class PromptSampler(Sampler):
 
     The number of a sample's job is `group` times that of its prompt plus its place in
     the group, so that prompts are the same in all worlds of a seed.
-
-    Args:
-        seed: Seed of the run.
-        pool: Rows that prompts are drawn from.
-        group: Samples of a prompt.
-        sampling: Way to draw rows.
     """
 
     def __init__(

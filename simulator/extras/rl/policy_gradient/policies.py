@@ -15,11 +15,7 @@ from .estimate import drawn, log_policy, taken
 
 
 class OfClasses(NamedTuple):
-    """An action is one of the classes.
-
-    Attributes:
-        model: Model whose outputs are the logits of a row's actions.
-    """
+    """An action is one of the classes."""
 
     model: Any
 

@@ -22,10 +22,6 @@ __all__ = [
 def play(world: RolloutOptions, seed: int) -> Rollouts:
     """Plays a world of samples.
 
-    Args:
-        world: Its options, checked.
-        seed: Seed of everything random, >= 0.
-
     Raises:
         ScenarioError: a law gives no duration, or the world stands still.
     """

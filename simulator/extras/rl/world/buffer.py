@@ -31,10 +31,6 @@ class ReadyGroup(NamedTuple):
 class SampleBuffer:
     """Ready groups, in the order in which the trainer takes them.
 
-    Args:
-        queue: Options of the queue.
-        trainer: Options of the trainer.
-
     Attributes:
         weight: Of all groups in it.
         entries: Groups that have entered so far.

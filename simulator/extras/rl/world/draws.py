@@ -22,12 +22,7 @@ FEW = 64
 
 
 class RolloutDraws:
-    """All random numbers of a run.
-
-    Args:
-        world: Options of the world.
-        seed: Seed of the run, >= 0.
-    """
+    """All random numbers of a run."""
 
     def __init__(self, world: RolloutOptions, seed: int) -> None:
         self._streams = Streams(seed)
@@ -52,13 +47,7 @@ class RolloutDraws:
             self.down = self._successive(down, Purpose.DOWN)
 
     def length(self, prompt: int, member: int, attempt: int) -> float:
-        """Returns the tokens of a sample.
-
-        Args:
-            prompt: Number of the prompt, from 0.
-            member: Place of the sample in its group, from 0.
-            attempt: How often it was started before.
-        """
+        """Returns the tokens of a sample."""
         place = prompt * self._group + member
         if attempt:
             return float(self._drawn(np.array([place]), attempt)[0])

@@ -35,12 +35,7 @@ SAMPLE_COLUMNS = (
 
 
 class RolloutEvents(SlotEvents):
-    """One run of a world of samples.
-
-    Args:
-        world: Options of the world.
-        draws: Random numbers of the run.
-    """
+    """One run of a world of samples."""
 
     def play(self) -> Rollouts:
         """Plays the run to its end.
@@ -80,7 +75,6 @@ class RolloutEvents(SlotEvents):
         return ""
 
     def _next(self) -> tuple[float, int, Any]:
-        """Takes and returns the next event."""
         due = inf
         if self._running and not self._paused:
             since, work = self._anchor
@@ -197,7 +191,6 @@ class RolloutEvents(SlotEvents):
             self._request()
 
     def _request(self) -> None:
-        """Begins an update of the weights."""
         mode = self._world.weights.mode
         if mode == "wait":
             self._drains = True

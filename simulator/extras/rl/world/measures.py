@@ -47,12 +47,7 @@ class RolloutLoad(NamedTuple):
 
 
 def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
-    """Returns what closed forms know of a world, from many of its draws.
-
-    Args:
-        world: Options of the world.
-        seed: Seed of the run, whose samples come first among the draws.
-    """
+    """Returns what closed forms know of a world, from many of its draws."""
     draws, generation = RolloutDraws(world, seed), world.generation
     size, trainer = generation.group, world.trainer
     lengths = draws.lengths(GROUPS * size if size < 50 else 20 * GROUPS // size * size)
@@ -102,11 +97,6 @@ def _is_free(world: RolloutOptions) -> bool:
 def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:
     """Returns what a run comes to.
 
-    Args:
-        world: Options of the world.
-        seed: Seed of the run.
-        found: Its record.
-
     Returns:
         Numbers by name: staleness in versions, NaN where nothing was trained.
     """
@@ -119,17 +109,7 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
 def measures(
     found: Rollouts, slots: int, each: int, drawn: Float[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Returns what a record comes to.
-
-    Args:
-        found: The record.
-        slots: Of all machines.
-        each: Steps of the optimiser on a batch.
-        drawn: Lengths of all samples that were started, tokens.
-
-    Returns:
-        As `measured`.
-    """
+    """Returns what a record comes to."""
     samples, steps = found.samples, found.steps
     trained, first = _measured(found)
     age = (samples["step"] - 1 - samples["start_version"])[trained]
@@ -203,7 +183,6 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
-    """Returns the shares of samples that have ended by their fate, and the counts."""
     counts = np.bincount(found.samples["outcome"], minlength=len(SampleOutcome)).astype(
         float
     )
@@ -224,12 +203,7 @@ def _wasted(found: Rollouts) -> float:
 def pieces_of(
     found: Rollouts, some: Int[np.ndarray, " n"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns samples' tokens by version: their sample, their staleness, how many.
-
-    Args:
-        found: The record.
-        some: Numbers of the samples, from 0.
-    """
+    """Returns samples' tokens by version: their sample, their staleness, how many."""
     samples, loads = found.samples, found.loads
     step = samples["step"]
     if found.pieces["sample"].size:

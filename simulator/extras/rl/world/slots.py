@@ -64,12 +64,7 @@ def add_row(columns: dict[str, list[Any]], *values: Any) -> None:
 
 
 class SlotEvents(ABC):
-    """What happens in slots, and the state of a whole run.
-
-    Args:
-        world: Options of the world.
-        draws: Random numbers of the run.
-    """
+    """What happens in slots, and the state of a whole run."""
 
     def __init__(self, world: RolloutOptions, draws: RolloutDraws) -> None:
         self._world, self._draws = world, draws
@@ -193,7 +188,6 @@ class SlotEvents(ABC):
         self._set_pace()
 
     def _finish(self, sample: Rollout) -> None:
-        """Ends a sample; its group may be ready with it."""
         self._end(sample, sample.length)
         samples = self._ready(sample)
         if samples and not self._queue.has_room:
@@ -240,11 +234,9 @@ class SlotEvents(ABC):
             add_row(self.pieces, sample.row, self._loaded, more)
 
     def _made(self, sample: Rollout) -> float:
-        """Returns the tokens that a sample under way has."""
         return sample.resumed + max(0.0, self._work - sample.since)
 
     def _abort(self, sample: Rollout) -> None:
-        """Stops a sample, which is to be made again."""
         sample.outcome = SampleOutcome.ABORTED
         self._leave(sample)
         self._repeat(sample, sample.group)

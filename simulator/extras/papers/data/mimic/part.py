@@ -123,7 +123,6 @@ def _find() -> Path | None:
 
 
 def _absent(root: Path) -> list[str]:
-    """Returns the list of each half that has none."""
     return [
         names[0]
         for names in (TRAIN, TEST)
@@ -209,7 +208,6 @@ def _parse(
 def _measurements(
     cells: table.Table, name: str, variable: str
 ) -> Float64[np.ndarray, " T"]:
-    """Returns one variable as numbers, NaN for empty cells."""
     categorical = variable in features.CATEGORICAL
     number = features.category if categorical else table.number
     found = np.full(len(cells.rows), np.nan)

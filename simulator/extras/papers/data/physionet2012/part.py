@@ -159,7 +159,6 @@ class PhysioNet2012(Data):
 
 
 def _files() -> FileSet:
-    """Returns the four files, or the archive if that alone is complete."""
     whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
     return WHOLE if whole else FILES
 

@@ -108,7 +108,6 @@ class SpokenDigits(FileData):
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
-    """Returns the set of some recordings, cut into pieces."""
     static, lengths = arrays["features"], arrays["lengths"]
     slopes = deltas(static, lengths)
     features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)

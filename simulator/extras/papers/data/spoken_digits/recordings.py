@@ -55,7 +55,6 @@ def parse(path: Path) -> Arrays:
 
 
 def _samples(path: Path, key: tuple[str, int, int], content: bytes) -> np.ndarray:
-    """Returns the samples of a recording, in [-1, 1]."""
     speaker, digit, index = key
     name = f"{digit}_{speaker}_{index}.wav"
     try:
