@@ -1,14 +1,12 @@
 """The server's model on a testbed: what is sent to clients, and what arrives."""
 
-from typing import Any
-
 import numpy as np
 
 from ...world.recorders.recorder import Recorder
 from ...world.workload import Workload
-from .wire import Envelope, WireError
+from .wire import Envelope, Header, WireError
 
-Sent = tuple[dict[str, Any], bytes]
+Sent = tuple[Header, bytes]
 """A message: its header and its body."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
@@ -18,7 +18,8 @@ from ...parts.parts import tag
 from ...parts.text import shown, suggestion
 from ...problem.capabilities import DividesRows, HasStages
 from ...scenario.reading import validated
-from ...scenario.setting import BaseScenario
+from ...scenario.scenario import Scenario
+from ...scenario.setting import BaseScenario, Varied
 from ...scenario.study import Run, expand
 from ...studies import saved
 from ...timelines.simulated import SimulatedTimeline
@@ -45,7 +46,7 @@ class Recorded(NamedTuple):
 
 
 def act_out(
-    scenario: Any,
+    scenario: Varied,
     folder: Path,
     options: Options,
     say: Say = lambda line: None,
@@ -78,7 +79,8 @@ def act_out(
     bench = Bench(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
-        simulated: Any = timeline(run)
+        simulated = timeline(run)
+        assert isinstance(simulated, SimulatedTimeline)  # as `_check` has made sure
         _refuse(simulated)
         if options.compute == "gradients":
             _refuse_undivided(run.scenario)
@@ -99,7 +101,7 @@ def act_out(
     return Recorded(recorded, study, interrupted=False)
 
 
-def _check(scenario: Any, options: Options) -> None:
+def _check(scenario: Varied, options: Options) -> None:
     if not isinstance(scenario, BaseScenario):
         raise UserError(
             "testbed must have a scenario of clients, got another world; simulate it "
@@ -148,8 +150,7 @@ def _refuse(played: SimulatedTimeline) -> None:
     Raises:
         ScenarioError: saying what to do.
     """
-    protocol: Any = played.protocol
-    num_clients = played.num_clients
+    protocol, num_clients = played.protocol, played.num_clients
     if played.quota is not None:
         raise ScenarioError(
             "a budget of privacy must not be set on a testbed, which counts none; "
@@ -168,7 +169,7 @@ def _refuse(played: SimulatedTimeline) -> None:
     if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded):
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "
-            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
+            f"{tag(type(protocol))!r}; simulate it (stalesim timeline), or take another"
         )
     if num_clients > MOST_CLIENTS:
         raise ScenarioError(
@@ -177,7 +178,7 @@ def _refuse(played: SimulatedTimeline) -> None:
         )
 
 
-def _refuse_undivided(scenario: Any) -> None:
+def _refuse_undivided(scenario: Scenario) -> None:
     if scenario.problem.work is not None:
         raise ScenarioError(
             f"problem.work must be left out with --compute gradients, whose clients "

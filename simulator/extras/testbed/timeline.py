@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel
 from typing_extensions import override
 
 from ...engine import device
@@ -77,7 +78,7 @@ class Log:
         self._rows.writerow(COLUMNS)
         self._file.flush()
 
-    def add(self, entry: Sequence[int], times: Sequence[Any], now: float) -> None:
+    def add(self, entry: Sequence[int], times: Sequence[float], now: float) -> None:
         """Writes a job that has ended.
 
         Args:
@@ -111,7 +112,12 @@ class Bench:
     """What the runs of a testbed share."""
 
     def __init__(
-        self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
+        self,
+        options: Options,
+        scenario: BaseModel,
+        folder: Path,
+        several: bool,
+        say: Say,
     ) -> None:
         self.options, self.say = options, say
         self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
@@ -129,13 +135,13 @@ class Bench:
 class RealTimeline(SimulatedTimeline):
     """The timeline of one run, acted out as it is asked for; once only."""
 
-    run: Any = None
-    bench: Any = field(default=None, repr=False)
+    run: Run = field(kw_only=True)
+    bench: Bench = field(kw_only=True, repr=False)
 
     @property
     @override
     def made_by(self) -> str:
-        options: Options = self.bench.options
+        options = self.bench.options
         over = ", over MQTT" if options.broker else ""
         return (
             f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
@@ -149,13 +155,12 @@ class RealTimeline(SimulatedTimeline):
 
     @override
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        bench: Bench = self.bench
-        if bench.interrupted:
+        if self.bench.interrupted:
             raise KeyboardInterrupt
-        yield self._acted_out(bench)
+        yield self._acted_out()
 
-    def _acted_out(self, bench: Bench) -> Chunk:
-        options = bench.options
+    def _acted_out(self) -> Chunk:
+        bench, options = self.bench, self.bench.options
         faults = [
             fault
             for what in ("kill", "pause", "slow")
@@ -175,7 +180,7 @@ class RealTimeline(SimulatedTimeline):
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: bench.interrupted
-            recorder: Any = self._new_recorder(world)
+            recorder = self._new_recorder(world)
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)

@@ -154,12 +154,6 @@ class RealTime(simpy.Environment):
         self.after()
 
 
-class _Job(NamedTuple):
-    serial: int
-    arrived: Then
-    crashed: Then
-
-
 class RealWorld(World):
     """Clients that are processes; the times of the scenario's laws are slept by them.
 
@@ -194,7 +188,8 @@ class RealWorld(World):
         self._there: set[int] = set()  # joined and ready
         self._back: dict[int, float] = {}  # killed: when they are started again
         self._asked: dict[int, tuple[int, Then]] = {}
-        self._jobs: dict[int, _Job] = {}
+        # Serial numbers, and what follows when they have arrived or crashed.
+        self._jobs: dict[int, tuple[int, Then, Then]] = {}
         self._serial = 0
         self._slowed = [1.0] * played.num_clients
         self._logged = 0
@@ -280,7 +275,7 @@ class RealWorld(World):
         sent = now + download + compute
         upload = self.transit(Purpose.UPLOAD, client, sent)
         self._serial += 1
-        self._jobs[client] = _Job(self._serial, arrived, crashed)
+        self._jobs[client] = self._serial, arrived, crashed
         more, body = self._learner.read(client)
         slow, scale = self._slowed[client], self._scale
         job_header = {
@@ -357,8 +352,8 @@ class RealWorld(World):
             then(client)
 
     def _arrives(self, client: int, message: Envelope) -> None:
-        job = self._jobs.get(client)
-        if job is None or message.header.get("serial") != job.serial:
+        serial, arrived, _ = self._jobs.get(client, (-1, None, None))
+        if arrived is None or message.header.get("serial") != serial:
             return  # of a job that was stopped
         now, clock = self.env.now, self.clock_of_testbed
         started, computed = map(clock.virtual, message.numbers("times", 2))
@@ -367,13 +362,14 @@ class RealWorld(World):
         self._learner.arrive(client, message)
         del self._jobs[client]
         self.timing[client] = (started, computed, computed, now, 1)
-        job.arrived(client)
+        arrived(client)
 
     def _lose(self, client: int) -> None:
         """Ends what a client had under way that has gone."""
         job = self._jobs.pop(client, None)
         if job is not None:
-            job.crashed(client)
+            _, _, crashed = job
+            crashed(client)
         elif client in self._asked and client not in self._back:
             _, then = self._asked.pop(client)
             then(client)  # which finds that it has left
