@@ -1,7 +1,7 @@
 """Figures of recorded worlds of samples."""
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from ....analysis.figures.staleness import SHOWN
 from ....analysis.figures.sweeps import draw_line, words_along
 from ....analysis.frames import Study, groups
 from ....analysis.statistics import t_interval
-from .tables import measured
+from .report import of_runs
 
 MOST = 8
 """Groups that one histogram shows."""
@@ -48,8 +48,8 @@ def histogram(study: Study) -> Figure:
                 mine = ages.loc[ages["group"] == name].groupby("staleness")[what].sum()
                 share = mine / mine.sum()
                 axes.plot(share.index, share, marker="o", ms=3, **looks[name]._asdict())
-                enough: Any = (share.cumsum() >= SHOWN).idxmax()
-                last = max(last, int(enough))
+                enough = share.index[share.cumsum() >= SHOWN]
+                last = max(last, int(enough.min()))
             axes.set(xlabel="Staleness (versions)", title=f"Trained {what}")
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
         oldest = int(ages["staleness"].max())
@@ -72,7 +72,7 @@ def swept(study: Study, key: str) -> Figure:
     Closed forms of the staleness are dashed, where they hold. Points are means over
     replicates, bars 95 % t-intervals.
     """
-    table, drawn = measured(study).set_index("label"), lines_over(study, key)
+    table, drawn = of_runs(study).set_index("label"), lines_over(study, key)
     panels = [name for name in PANELS if name not in LOST or table[name].any()]
     looks = style.looks(line.label for line in drawn.lines)
     counts = table.groupby(level=0).size()
@@ -82,7 +82,7 @@ def swept(study: Study, key: str) -> Figure:
         size = layout.for_print(1.2 + 3 * columns, 0.6 + 2.6 * rows)
         figure = layout.titled(study, size)
         every = layout.panels(figure, len(panels), columns, shared=False)
-        handles: list[Any] = []
+        handles: list[Artist] = []
         for axes, name in zip(every, panels, strict=True):
             handles = [
                 _points(axes, line, table[name], looks[line.label])
@@ -118,7 +118,7 @@ def best_split(frame: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(7.2, 3.2))
         one, two = figure.subplots(1, 2)
         lines = _lines(frame, SHARE[0])
-        for colour, (name, rows) in zip(_colours(), lines, strict=False):
+        for colour, (name, rows) in zip(cycle(style.palette()), lines, strict=False):
             at = numbers(rows[SHARE[0]]).to_numpy()
             seconds = rows["seconds_per_step"].to_numpy()
             one.plot(at, seconds, "o-", ms=3, c=colour, label=name)
@@ -154,7 +154,3 @@ def _lines(frame: pd.DataFrame, key: str) -> Iterator[tuple[str, pd.DataFrame]]:
 def numbers(values: pd.Series) -> pd.Series:
     """Returns values as numbers, NaN where they are none."""
     return pd.to_numeric(values, errors="coerce")
-
-
-def _colours() -> tuple[str, ...]:
-    return style.palette() * 4

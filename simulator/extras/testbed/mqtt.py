@@ -207,6 +207,7 @@ class Post:
 
 
 def _send_at_once(client: "Client", user: object, opened: "SocketLike") -> None:
+    assert isinstance(opened, socket.socket)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 

@@ -69,7 +69,7 @@ def act_out(
     Raises:
         UserError: Something in the scenario, the options or the folder is wrong.
     """
-    _check(scenario, options)
+    scenario = _checked(scenario, options)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise UserError(
@@ -80,7 +80,7 @@ def act_out(
 
     def made(run: Run) -> RealTimeline:
         simulated = timeline(run)
-        assert isinstance(simulated, SimulatedTimeline)  # as `_check` has made sure
+        assert isinstance(simulated, SimulatedTimeline)  # `_checked` has made sure
         _refuse(simulated)
         if options.compute == "gradients":
             _refuse_undivided(run.scenario)
@@ -101,7 +101,7 @@ def act_out(
     return Recorded(recorded, study, interrupted=False)
 
 
-def _check(scenario: Varied, options: Options) -> None:
+def _checked(scenario: Varied, options: Options) -> BaseScenario:
     if not isinstance(scenario, BaseScenario):
         raise UserError(
             "testbed must have a scenario of clients, got another world; simulate it "
@@ -133,6 +133,7 @@ def _check(scenario: Varied, options: Options) -> None:
             f"--time-scale must be > 0 real seconds of a virtual one, got "
             f"{options.time_scale:g}; change it"
         )
+    return scenario
 
 
 def _compared(study: Study, number: int, own: dict[str, float]) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -22,20 +22,11 @@ IDLE = 0.02
 """Idle share of the slots' time from which it is reported."""
 
 
-class LogWorld(NamedTuple):
-    """What is made of a log.
-
-    Attributes:
-        tree: A scenario, with the variants `fitted` and `replay`.
-        fits: Its parts that come from the log.
-        remarks: What the world has otherwise than the log, each in a line.
-        tables: Columns of files that the scenario reads, by their names.
-    """
-
-    tree: dict[str, Any]
-    fits: list[Fitted]
-    remarks: list[str]
-    tables: dict[str, dict[str, np.ndarray]]
+LogWorld = tuple[
+    dict[str, Any], list[Fitted], list[str], dict[str, dict[str, np.ndarray]]
+]
+"""What is made of a log: a scenario with the variants `fitted` and `replay`; its parts
+that come from the log; what it has otherwise, in lines; and columns of its files."""
 
 
 def world_of(
@@ -61,7 +52,8 @@ def world_of(
     batches = found.steps["tokens"]
     fits += [pace, *(steps := fit_steps(log, batches, alone))]
     remarks += [line for line in (forgotten, remark) if line]
-    per_token = sum(fit.value for fit in steps if fit.key.endswith("per_token"))
+    # The only number: laws of steps are mappings.
+    per_token = sum(fit.value for fit in steps if isinstance(fit.value, float))
     step = log.step_end - log.step_start
     own_step |= {"column": "seconds", "order": "replay"}
     if not (step > 0).any():
@@ -93,7 +85,7 @@ def world_of(
         if value is not None:
             tree[section][key] = value
     # A sample's own time holds what it took besides tokens: its length is in seconds.
-    replay: dict[str, Any] = {
+    replay: dict[str, dict[str, object]] = {
         "generation": {
             "tokens": {**own, "column": "seconds", "order": "replay"},
             "seconds_per_token": 1,
@@ -116,7 +108,7 @@ def world_of(
             "alone": np.maximum(step - per_token * batches, 0),
         },
     }
-    return LogWorld(tree, fits, remarks, tables)
+    return tree, fits, remarks, tables
 
 
 def _by_group(

@@ -1,31 +1,17 @@
 """Estimates of a policy's gradient by samples of other policies."""
 
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from ....problem.models.base import Classifier
 
 SMALL = 1e-6
 """Added to the standard deviation of a group's rewards."""
 
 
-class Weighted(NamedTuple):
-    """Samples as they count in a step.
-
-    Attributes:
-        weight: w of each sample, or of each token of its answer.
-        ratio: r of each.
-        limited: Whether it was truncated or clipped.
-    """
-
-    weight: Float[Array, " B *L"]
-    ratio: Float[Array, " B *L"]
-    limited: Bool[Array, " B *L"]
-
-
 def log_policy(
-    model: Any, weights: Float[Array, "..."], x: Float[Array, "S P"]
+    model: Classifier, weights: Float[Array, "..."], x: Float[Array, "S P"]
 ) -> Float[Array, "C _"]:
     """Returns the logarithms of the chances of all actions, of rows or their tokens.
 
@@ -79,8 +65,8 @@ def weighted(
     limit: Float[Array, ""],
     ratio: Float[Array, " B *L"],
     advantage: Float[Array, " B *one"],
-) -> Weighted:
-    """Returns what samples, or tokens of their answers, count by.
+) -> tuple[Float[Array, " B *L"], Bool[Array, " B *L"]]:
+    """Returns w of samples, or tokens of answers, and whether it was limited.
 
     Args:
         correction: As in `PolicyGradient.correction`.
@@ -90,12 +76,11 @@ def weighted(
     """
     limited = jnp.zeros(ratio.shape, bool)
     if correction == "none":
-        return Weighted(jnp.ones_like(ratio), ratio, limited)
+        return jnp.ones_like(ratio), limited
     if correction == "truncated":
-        limited = ratio > limit
-        return Weighted(jnp.minimum(ratio, limit), ratio, limited)
+        return jnp.minimum(ratio, limit), ratio > limit
     if correction == "clipped":
         limited = (advantage > 0) & (ratio > 1 + limit)
         limited |= (advantage < 0) & (ratio < 1 - limit)
-        return Weighted(jnp.where(limited, 0, ratio), ratio, limited)
-    return Weighted(ratio, ratio, limited)
+        return jnp.where(limited, 0, ratio), limited
+    return ratio, limited

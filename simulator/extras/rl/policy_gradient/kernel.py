@@ -1,11 +1,11 @@
 """The kernel of policy gradients: samples of older versions, drawn when trained."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 from typing_extensions import override
 
 from ....engine import client_work
@@ -19,7 +19,6 @@ from ....parts.errors import ScenarioError
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import estimate
-from .estimate import Weighted
 from .part import RATE, ROWS, PolicyGradient
 from .policies import policy_of
 
@@ -35,7 +34,7 @@ class PolicyState(NamedTuple):
 
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
-    optimizer: Any
+    optimizer: PyTree
     key: Key[Array, ""]
 
 
@@ -81,15 +80,17 @@ class PolicyKernel(Kernel):
         advantage = estimate.advantages(self.advantage, reward, self.group)
         advantage = broadcast_flags(advantage, of_sample)
 
-        def surrogate(weights: Array) -> tuple[Array, Weighted]:
+        def surrogate(weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
             own = policy.log_chance(weights, x, actions)
             ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
             limit = self.limit.astype(own.dtype)
-            found = estimate.weighted(self.correction, limit, ratio, advantage)
-            return -jnp.mean(found.weight * advantage * own), found
+            weight, limited = estimate.weighted(
+                self.correction, limit, ratio, advantage
+            )
+            return -jnp.mean(weight * advantage * own), (weight, ratio, limited)
 
         graded = jax.value_and_grad(surrogate, has_aux=True)
-        (loss, found), gradient = graded(state.weights)
+        (loss, (weight, ratio, limited)), gradient = graded(state.weights)
         gradient = gradient + problem.penalised(state.weights)
         step_size = self.step_size.at(event.version)
         applies = event.present()[0]
@@ -100,16 +101,16 @@ class PolicyKernel(Kernel):
         moved = state.weights - (step_size * direction).astype(gradient.dtype)
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(step_size, event.version)
-        total, squares = found.weight.sum(), (found.weight**2).sum()
+        total, squares = weight.sum(), (weight**2).sum()
         info = {
             "loss": loss,
             "step_size": step_size,
             "gradient_norm": norm(gradient),
             "reward": reward.mean(),
-            "ratio_max": found.ratio.max(),
-            "limited_fraction": found.limited.mean(dtype=reward.dtype),
+            "ratio_max": ratio.max(),
+            "limited_fraction": limited.mean(dtype=reward.dtype),
             "effective_fraction": total**2
-            / jnp.maximum(squares * found.weight.size, estimate.SMALL),
+            / jnp.maximum(squares * weight.size, estimate.SMALL),
         }
         return state._replace(
             weights=jnp.where(applies, moved, state.weights),
@@ -132,16 +133,16 @@ def started(
     import optax  # 0.1 s: only where a run needs it
 
     policy, rule = policy_of(problem), optax.adam(RATE)
-    updated: Any = rule.update
     own = jax.random.fold_in(key, OF_ROWS)
 
-    def once(number: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
+    def once(number: Array, carried: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         weights, state = carried
         drawing = jax.random.fold_in(own, number)
         rows = jax.random.randint(drawing, (ROWS,), 0, len(problem.x))
         x, right = problem.x[rows], policy.right(problem.y[rows])
         loss = jax.grad(lambda w: -policy.log_chance(w, x, right).mean())
-        moved, state = updated(loss(weights), state)
+        moved: PyTree
+        moved, state = rule.update(loss(weights), state)
         return weights + moved, state
 
     return jax.lax.fori_loop(0, steps, once, (weights, rule.init(weights)))[0]

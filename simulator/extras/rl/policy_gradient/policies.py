@@ -4,20 +4,21 @@ Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by t
 trainer's; `right` actions; and `reward`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import Array, DTypeLike, Float, Int, Key, Num
 
 from ....problem.horizontal import HorizontalProblem
+from ....problem.models.base import Classifier
 from .estimate import drawn, log_policy, taken
 
 
 class OfClasses(NamedTuple):
     """An action is one of the classes."""
 
-    model: Any
+    model: Classifier
 
     def draw(
         self, weights: Float[Array, "..."], x: Float[Array, " P"], key: Key[Array, ""]
@@ -41,7 +42,7 @@ class OfClasses(NamedTuple):
         return y
 
     def reward(
-        self, actions: Int[Array, " B"], y: Num[Array, " B"], dtype: Any
+        self, actions: Int[Array, " B"], y: Num[Array, " B"], dtype: DTypeLike
     ) -> Float[Array, " B"]:
         """Returns 1 for each right action, else 0."""
         return (actions == y).astype(dtype)
@@ -55,7 +56,7 @@ class OfAnswers(NamedTuple):
         length: Tokens of an answer, L, which are a row's last labels.
     """
 
-    model: Any
+    model: Classifier
     length: int
 
     def draw(
@@ -93,7 +94,7 @@ class OfAnswers(NamedTuple):
         return y[:, -self.length :]
 
     def reward(
-        self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: Any
+        self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: DTypeLike
     ) -> Float[Array, " B"]:
         """Returns 1 for each answer all of whose tokens are right, else 0."""
         return (actions == self.right(y)).all(axis=1).astype(dtype)

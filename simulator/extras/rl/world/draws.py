@@ -6,7 +6,6 @@ makes it and whenever.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -70,7 +69,9 @@ class RolloutDraws:
         """Returns the seconds of loading the weights, of the loads from 0."""
         return self._load(0, number)
 
-    def _drawn(self, place: Int[np.ndarray, " n"], attempt: int) -> Any:
+    def _drawn(
+        self, place: Int[np.ndarray, " n"], attempt: int
+    ) -> Float[np.ndarray, " n"]:
         uniform = self._streams.scattered(Purpose.TOKENS, 0, place, attempt)
         tokens = self._tokens.draw(Draws(uniform, 0, place), None)
         if self._difficulty is not None:

@@ -183,9 +183,8 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
-    counts = np.bincount(found.samples["outcome"], minlength=len(SampleOutcome)).astype(
-        float
-    )
+    outcomes = found.samples["outcome"]
+    counts = np.bincount(outcomes, minlength=len(SampleOutcome)).astype(float)
     ended = counts[: SampleOutcome.UNDER_WAY].sum() or np.nan
     return counts / ended, counts.tolist()
 

@@ -5,7 +5,6 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
-from typing import Any
 
 from ....parts.errors import ScenarioError
 from .buffer import SampleBuffer
@@ -15,6 +14,8 @@ from .record import NO_STEP, SampleOutcome
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
+NO_SLOT = 2**31 - 1
+"""Of events of no slot."""
 MOST_LOST = 1000
 """Samples that each slot loses during a step, beyond which the world stands still."""
 STEP_COLUMNS = ("start_time", "end_time", "samples", "tokens", "left")
@@ -52,12 +53,12 @@ class Rollout:
     finish_work: float = nan
 
 
-def empty(*names: str) -> dict[str, list[Any]]:
+def empty(*names: str) -> dict[str, list[float]]:
     """Returns columns without rows."""
     return {name: [] for name in names}
 
 
-def add_row(columns: dict[str, list[Any]], *values: Any) -> None:
+def add_row(columns: dict[str, list[float]], *values: float) -> None:
     """Adds a row to columns, its values in their order."""
     for column, value in zip(columns.values(), values, strict=True):
         column.append(value)
@@ -76,7 +77,8 @@ class SlotEvents(ABC):
         self._queue = SampleBuffer(world.queue, world.trainer)
         self.now = self._work = 0.0
         self._anchor, self._pace = (0.0, 0.0), inf
-        self._timed: list[tuple[float, int, int, Any]] = []
+        # Times and kinds of events, their numbers, and slots of failures and repairs.
+        self._timed: list[tuple[float, int, int, int]] = []
         self._ordinal = 0
         self._running: list[tuple[float, int, Rollout]] = []
         self._free = list(range(generation.num_slots))
@@ -137,9 +139,9 @@ class SlotEvents(ABC):
         if pace != self._pace:
             self._anchor, self._pace = (self.now, self._work), pace
 
-    def _at(self, time: float, kind: int, what: Any) -> None:
+    def _at(self, time: float, kind: int, slot: int = NO_SLOT) -> None:
         self._ordinal += 1
-        heappush(self._timed, (time, kind, self._ordinal, what))
+        heappush(self._timed, (time, kind, self._ordinal, slot))
 
     def _begin(self) -> None:
         """Lets free slots begin samples, as far as they may."""
