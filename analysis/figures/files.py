@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -123,8 +122,7 @@ def lay_out(figure: Figure) -> None:
         figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
         engine.execute(figure)
         # Without any engine; for one that does nothing all is drawn once more.
-        none: Any = dict.fromkeys(ENGINES, False)
-        with mpl.rc_context(none):
+        with mpl.rc_context(dict.fromkeys(ENGINES, False)):  # pyright: ignore[reportArgumentType]
             figure.set_layout_engine(None)
 
 

@@ -4,7 +4,7 @@ Each takes frames and returns a new figure; none touches global state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -133,8 +133,9 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
             _draw_clients(axes, panel, those, seconds, used, marks)
         stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
-        tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
-        handles.append(Line2D([], [], label="commit", **tick))
+        handles.append(
+            Line2D([], [], label="commit", color=style.INK, marker="|", ls="")
+        )
         handles += [_marker(mark, mark.lower().replace("_", " ")) for mark in marks]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
@@ -177,8 +178,10 @@ def staleness(
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
             handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
-            wide: dict[str, Any] = {"lw": 3.5, "alpha": 0.3, "label": "theory: mean"}
-            handles.append(Line2D([], [], color=style.INK, **wide))
+            label = "theory: mean"
+            handles.append(
+                Line2D([], [], color=style.INK, lw=3.5, alpha=0.3, label=label)
+            )
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
@@ -251,11 +254,13 @@ def _draw_clients(
     start, end = (table[each].to_numpy()[order] for each in ("start", "end"))
     line = table["client"].map(line_of).to_numpy(np.float64)[order]
     low, high = line - 0.31, line + 0.31
-    bars: Any = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
+    bars = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
     # One artist: an artist of its own for each of thousands takes seconds.
-    every: dict[str, Any] = {"edgecolors": "white", "lw": 0.4}
-    every["facecolors"] = to_rgba_array([BARS[part] for part in found])[which]
-    axes.add_collection(PolyCollection(bars.swapaxes(0, 1), zorder=2, **every))
+    colors = to_rgba_array([BARS[part] for part in found])[which]
+    every = list(bars.swapaxes(0, 1))
+    axes.add_collection(
+        PolyCollection(every, zorder=2, edgecolors="white", lw=0.4, facecolors=colors)
+    )
     # A tick for each place that can be seen apart, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
     _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)

@@ -1,7 +1,6 @@
 """Values of a metric at an instant, such as the accuracy after 60 seconds."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -65,14 +64,16 @@ def values_after(
         figure, axes = layout.rows(study, list(table["group"]))
         ends = table["low"].to_numpy(), table["high"].to_numpy()
         lows, highs, cut = layout.within(study, metric, *ends)
-        rows: Any = table.itertuples()
-        for number, row in enumerate(rows):
-            color = looks[row.group].color
-            axes.plot([row.mean], [number], "o", ms=4.5, color=color)
+        columns = (table[c] for c in ("group", "mean", "known", "replicates"))
+        rows = zip(*columns, strict=True)
+        for number, (group, mean, known, replicates) in enumerate(rows):
+            color = looks[group].color
+            axes.plot([mean], [number], "o", ms=4.5, color=color)
             axes.plot([lows[number], highs[number]], [number, number], color=color)
-            missing = row.replicates - row.known
-            words = f"{row.known} of {row.replicates} lasted so long" if missing else ""
-            if not np.isfinite(row.mean) and not missing:
+            words = ""
+            if known < replicates:
+                words = f"{known} of {replicates} lasted so long"
+            elif not np.isfinite(mean):
                 words = "some diverged: no mean"
             if words:
                 blended = axes.get_yaxis_transform()

@@ -95,8 +95,9 @@ def add_note(
     if legend_below and figure.legends:
         height = figure.legends[0].get_window_extent().height / figure.dpi
         note += "\n" * math.ceil(height / NOTE_LINE)
-    look: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": "#505050", "wrap": True}
-    figure.supxlabel(note, x=0.01, ha="left", **look)
+    figure.supxlabel(
+        note, x=0.01, ha="left", fontsize=NOTE_SIZE, color="#505050", wrap=True
+    )
 
 
 def name(study: Study, group: str) -> str:
@@ -147,7 +148,7 @@ def within(
     return np.clip(low, least, most), np.clip(high, least, most), cut
 
 
-def arms(middle: Any, low: Any, high: Any) -> np.ndarray:
+def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Returns how far intervals reach below and above their middles; 0 where none."""
     return np.nan_to_num(np.reshape([middle - low, high - middle], (2, -1)))
 

@@ -170,16 +170,16 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
     layout.say(figure, divided.left_out())
     every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
-    for axes, panel in zip(every, panels, strict=True):
+    for axes, (title, mine) in zip(every, panels, strict=True):
         for group in () if divided.key else drawn.curves:
-            if group not in panel.groups:
+            if group not in mine:
                 drawn.draw(axes, group, pale=True)
-        for group in panel.groups:
-            line = drawn.draw(axes, group, 0.3 / max(2, len(panel.groups)) + 0.05)
+        for group in mine:
+            line = drawn.draw(axes, group, 0.3 / max(2, len(mine)) + 0.05)
             line.set_linewidth(mpl.rcParams["lines.linewidth"] * 0.75)
             handles.setdefault(divided.words.get(group, ""), line)
         drawn.finish(axes)
-        axes.set_title(style.text(panel.title, 26), fontsize=layout.small())
+        axes.set_title(style.text(title, 26), fontsize=layout.small())
     for axes in every[-columns:]:
         axes.set_xlabel(drawn.axis.label)
     for axes in every[::columns]:

@@ -1,7 +1,7 @@
 """Lines over a swept number; runs that differ are never joined as replicates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from ..frames import (
 )
 from . import layout, style
 
+At = Mapping[str, object]
+"""Values of swept keys, to which a figure is confined."""
 MOST_LINES = 24
 """Number of lines that colour and dashes can tell apart."""
 
@@ -43,18 +45,6 @@ class Line(NamedTuple):
         return bool(np.isnan(self.numbers).all())
 
 
-class Lines(NamedTuple):
-    """Lines of a figure over a swept number.
-
-    Attributes:
-        lines: One line for each variant and value of the other keys.
-        along: Keys that change along a line together with the swept number.
-    """
-
-    lines: list[Line]
-    along: list[str]
-
-
 def swept_key(study: Study) -> str | None:
     """Returns the key of the only numbers that are swept, apart from what follows."""
     keys = swept_keys(study)
@@ -66,8 +56,10 @@ def swept_key(study: Study) -> str | None:
     return None
 
 
-def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> Lines:
+def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line], str]:
     """Returns the lines of a figure over a swept number; no group is in two of them.
+
+    With them come words on keys that change together with the number; else "".
 
     Raises:
         StudyError: A key is not swept, or not over numbers; nothing has the values; or
@@ -99,12 +91,11 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             f"the other keys by at: {', '.join(splitting)}"
         )
     along = [name for name in others if _changes(table, found, columns[name])]
-    return Lines(found, along)
+    words = f"along with it changes {' and '.join(map(style.text, along))}"
+    return found, words if along else ""
 
 
-def groups_at(
-    study: Study, keys: Sequence[str], at: Mapping[str, Any] | None
-) -> pd.DataFrame:
+def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
     """Returns the groups that have some values, or are not swept over their keys.
 
     Returns:
@@ -126,7 +117,7 @@ def groups_at(
     return table.loc[kept]
 
 
-def is_at(column: pd.Series, value: Any) -> pd.Series:
+def is_at(column: pd.Series, value: object) -> pd.Series:
     """Says which rows of a column of swept values have one of them.
 
     Args:
@@ -146,7 +137,7 @@ def is_at(column: pd.Series, value: Any) -> pd.Series:
     return found
 
 
-def fixed_values(at: Any) -> dict[str, Any]:
+def fixed_values(at: object) -> dict[str, object]:
     """Returns values of other swept keys, to which a figure is confined.
 
     Raises:
@@ -181,7 +172,7 @@ def split(
     return found
 
 
-def worded(value: Any) -> str:
+def worded(value: object) -> str:
     """Returns a swept value as figures show it."""
     return f"{value:g}" if isinstance(value, float) else str(short(value))
 
@@ -192,7 +183,7 @@ def words_on_followers(study: Study, key: str, name: str) -> str:
     return f"with {name} changes {', '.join(others)}" if others else ""
 
 
-def pinned(at: Mapping[str, Any] | None) -> str:
+def pinned(at: At | None) -> str:
     """Returns words on the values to which a figure is confined."""
     return ", ".join(f"{key} = {worded(value)}" for key, value in (at or {}).items())
 

@@ -1,7 +1,7 @@
 """The cost of privacy: final values against the spent epsilon."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -112,11 +112,11 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             cuts.append(cut)
             look = looks[of_line[name]]
             look = look if joined else look._replace(linestyle="none")
-            bars: Any = axes.errorbar(
+            bars = axes.errorbar(
                 mine["epsilon"], mean, layout.arms(mean, low, high),
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
-            handles.append(bars)
+            handles.append(cast(Artist, bars))
             for _, point in mine.iterrows() if joined else ():
                 axes.annotate(
                     style.text(worded(point[columns[over.key]])),

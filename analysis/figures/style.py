@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
+from matplotlib.typing import RcKeyType
 
-from ...simulator.files.study import metric_of_study
+from ...simulator.files.study import Study, metric_of_study
 from ...simulator.parts.errors import UserError
 from ...simulator.parts.text import printable, shortened, suggestion
 from .venues import VENUES, Venue
@@ -51,7 +52,7 @@ SOLID, DASHED = "-", (0, (4, 1.5))
 LINE_STYLES = (SOLID, "-.", ":", (0, (1, 3)))
 """A style for each turn of the palette; dashes mark references and privacy."""
 
-RC: dict[Any, Any] = {
+RC: dict[RcKeyType, str | float | bool] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#808080",
     "axes.grid": True,
@@ -150,7 +151,7 @@ def _words(group: str) -> tuple[str, ...]:
     return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
 
 
-def metric_label(metric: str, study: Any = None) -> str:
+def metric_label(metric: str, study: Study | None = None) -> str:
     """Returns the label of a metric; a user's own is named like its column."""
     of_study = {"runs": []} if study is None else study.manifest
     known = metric_of_study(of_study, metric)
@@ -159,19 +160,19 @@ def metric_label(metric: str, study: Any = None) -> str:
     return text(known.title, LONGEST)
 
 
-def in_words(metric: str, study: Any = None) -> str:
+def in_words(metric: str, study: Study | None = None) -> str:
     """Returns the name of a metric within a sentence, without its unit."""
     label = metric_label(metric, study).split(" (")[0]
     return f"{label[0].lower()}{label[1:]}"
 
 
-def final_label(metric: str, study: Any = None) -> str:
+def final_label(metric: str, study: Study | None = None) -> str:
     """Returns the label of final values of a metric, as in `metric_label`."""
     label = metric_label(metric, study)
     return f"Final {label[0].lower()}{label[1:]}"
 
 
-def key_label(key: str, study: Any = None) -> str:
+def key_label(key: str, study: Study | None = None) -> str:
     """Returns the label of a swept key: its last part, with whose it is if need be.
 
     Args:
@@ -181,7 +182,7 @@ def key_label(key: str, study: Any = None) -> str:
     *owners, last = key.split(".")
     if (len(last) >= TELLING and last not in VAGUE) or not owners:
         return metric_label(last) if len(last) >= TELLING else text(key, 60)
-    tree: Any = {} if study is None else study.manifest["scenario"]
+    tree: object = {} if study is None else study.manifest["scenario"]
     for part in owners:
         tree = tree.get(part) if isinstance(tree, dict) else None
     law = tree.get("law") if isinstance(tree, dict) else None
@@ -286,8 +287,7 @@ def venue() -> Venue | None:
 
 def _use(chosen: str | Path) -> None:
     if chosen in VENUES:
-        settings: dict[Any, Any] = VENUES[str(chosen)].settings()
-        mpl.rcParams.update(settings)
+        mpl.rcParams.update(VENUES[str(chosen)].settings())
     else:
         styles_of_matplotlib.use(chosen)
 
@@ -296,7 +296,9 @@ def _use(chosen: str | Path) -> None:
 def context() -> Iterator[None]:
     """Draws and saves figures in this style, as far as the user has set no other."""
     default = mpl.rcParamsDefault
-    free = {key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]}
+    free: dict[RcKeyType, object] = {
+        key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]
+    }
     with mpl.rc_context(free):
         for chosen in _CHOSEN.get():
             _use(chosen)

@@ -106,7 +106,7 @@ def _by_tier(
 def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
     divided, looks = facets.facets(study), facets.looks(study)
     if divided is None:
-        divided = facets.Facets([facets.Facet("", shown)], 1, "", {}, looks)
+        divided = facets.Facets([("", shown)], 1, "", {}, looks)
     panels = []
     for title, mine in divided.panels:
         lines = []

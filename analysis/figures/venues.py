@@ -9,10 +9,13 @@ footnotes, so that letters of a figure that is not scaled are as large as the te
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...simulator.parts.errors import UserError
 from ...simulator.parts.text import suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 SERIF, SANS = "STIXGeneral", "DejaVu Sans"
 
@@ -51,7 +54,9 @@ class Venue(NamedTuple):
     font: str = SERIF
     aspect: float = 0.7
 
-    def settings(self) -> dict[str, Any]:
+    def settings(
+        self,
+    ) -> "dict[RcKeyType, object]":
         """Returns Matplotlib's settings."""
         small = self.points - 1
         return {

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from ....analysis.figures import facets, layout, style
 from ....analysis.figures.lines import Line, lines_over
 from ....analysis.figures.staleness import SHOWN
-from ....analysis.figures.sweeps import draw_line, words_along
+from ....analysis.figures.sweeps import draw_line
 from ....analysis.frames import Study, groups
 from ....analysis.statistics import t_interval
 from .report import of_runs
@@ -72,9 +72,9 @@ def swept(study: Study, key: str) -> Figure:
     Closed forms of the staleness are dashed, where they hold. Points are means over
     replicates, bars 95 % t-intervals.
     """
-    table, drawn = of_runs(study).set_index("label"), lines_over(study, key)
+    table, (lines, along) = of_runs(study).set_index("label"), lines_over(study, key)
     panels = [name for name in PANELS if name not in LOST or table[name].any()]
-    looks = style.looks(line.label for line in drawn.lines)
+    looks = style.looks(line.label for line in lines)
     counts = table.groupby(level=0).size()
     closed = table["predicted_staleness_mean"].groupby(level=0).mean()
     with style.context():
@@ -85,15 +85,14 @@ def swept(study: Study, key: str) -> Figure:
         handles: list[Artist] = []
         for axes, name in zip(every, panels, strict=True):
             handles = [
-                _points(axes, line, table[name], looks[line.label])
-                for line in drawn.lines
+                _points(axes, line, table[name], looks[line.label]) for line in lines
             ]
             axes.set(ylabel=PANELS[name], ylim=(0, None))
             axes.set_xlabel(style.key_label(key, study))
-        for line in drawn.lines:
+        for line in lines:
             dashes = {"color": looks[line.label].color, "ls": style.DASHED, "lw": 1}
             every[0].plot(line.numbers, closed[line.groups], **dashes)
-        labels = [style.text(line.label) for line in drawn.lines]
+        labels = [style.text(line.label) for line in lines]
         layout.add_legend(figure, handles, labels)
         note = []
         if counts.max() > 1:
@@ -101,7 +100,7 @@ def swept(study: Study, key: str) -> Figure:
             note.append("bars: 95 % t-intervals")
         if closed.notna().any():
             note.append("dashed: closed form")
-        layout.add_note(figure, [*note, words_along(drawn)])
+        layout.add_note(figure, [*note, along])
     return figure
 
 
