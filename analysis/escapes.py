@@ -168,7 +168,6 @@ def _ends(study: Study) -> _Ends:
 
 
 def _begun(losses: pd.Series) -> float:
-    """Returns the largest loss among the first batches of a run."""
     return float(losses.iloc[: max(1, min(FIRST, len(losses) // 2))].abs().max())
 
 
@@ -183,6 +182,5 @@ def _named(run: pd.Series) -> str:
 
 
 def _others(these: pd.DataFrame | pd.Series, every: pd.DataFrame) -> str:
-    """Returns how many more runs are so, of how many."""
     more = len(these) - 1
     return f", and {more} more of {counted(len(every), 'run')}" if more else ""

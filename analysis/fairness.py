@@ -18,10 +18,6 @@ METRIC = "client_accuracy"
 def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns the final accuracy of every client of every run.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `workers`.
-
     Returns:
         Columns group (of runs), replicate, client (from 1), client_group (null where
         the scenario has none), num_samples, value: the mean over the last tenth of the
@@ -49,10 +45,6 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
 
 def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns how far apart the clients of each group of runs end.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `workers`.
 
     Returns:
         Columns group (of runs), replicate, clients (`all`, or the name of their group

@@ -100,7 +100,6 @@ def filled(folder: Path) -> Iterator[Path]:
 
 
 def _move_up(folder: Path) -> None:
-    """Moves what is written as a whole to where it belongs, after a kill as well."""
     whole = folder / WHOLE
     if whole.is_dir():
         for entry in whole.iterdir():

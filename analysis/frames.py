@@ -68,7 +68,6 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def _check_type(values: Any, dtype: str, table: str) -> None:
-    """Checks a column's type: words, truth or numbers (missing ones make it float)."""
     truth = pd.api.types.is_bool_dtype(values)
     number = pd.api.types.is_numeric_dtype(values) and not truth
     wanted = {"string": "words", "bool": "truth values"}.get(dtype, "numbers")

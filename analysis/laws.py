@@ -272,7 +272,6 @@ def laws(config: dict[str, Any], number: int) -> Laws:
 
 @cache
 def _reader() -> TypeAdapter[Any]:
-    """Returns what reads laws; made late, for then all plug-ins are known."""
     return TypeAdapter(AnyLaw)
 
 

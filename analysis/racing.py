@@ -164,7 +164,6 @@ def borders(study: Study, parameters: Mapping[str, Any]) -> str:
 
 
 def _ends(searched: Any) -> tuple[tuple[float, float] | None, str]:
-    """Returns the ends of what is searched, and the scale; None where none are ends."""
     if not isinstance(searched, tuple):
         return (*sorted((searched.from_, searched.to)),), searched.scale
     numbers = all(isinstance(v, int | float) for v in searched) and len(searched) > 2

@@ -193,7 +193,6 @@ def apply_several(study: Study) -> bool:
 
 
 def _words_on_megabytes(study: Study) -> list[str]:
-    """Returns a line on messages and their size, where groups differ much in both."""
     last = evaluations(study).groupby("run").last()
     last["sent"] = last["upload_bytes"] + last["download_bytes"]
     table: Any = last.groupby("group")[["sent", "messages"]].mean()
@@ -265,7 +264,6 @@ def _heading(target: MetricTarget, share: str) -> str:
 
 
 def _plus_minus(study: Study, metric: str, values: np.ndarray) -> str:
-    """Returns mean and half-width of its interval, and how many values are there."""
     known = values[np.isfinite(values)]
     interval = mean_interval(study, metric, known)
     lines = [_number(interval.mean) if known.size else "none"]

@@ -95,10 +95,6 @@ class Cell(NamedTuple):
 def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     """Returns a row per group: how good, how fast, how stale, at which cost.
 
-    Args:
-        study: Study, finished or not.
-        at: Virtual seconds at which the first metric is shown.
-
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
         `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
@@ -259,7 +255,6 @@ def _of_privacy(study: Study) -> str:
 
 
 def _cell(row: pd.Series) -> Cell:
-    """Returns a row of `instants.means_at` or `targets.time_to_target` as a cell."""
     estimate, low, high, known, replicates, *after = map(float, row)
     symmetric = not after
     return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
@@ -296,7 +291,6 @@ def _in_words(cell: object) -> object:
 
 
 def _in_latex(cell: object) -> str:
-    """Returns a cell as LaTeX; a long one is not stretched to both sides."""
     if isinstance(cell, Cell):
         told = _told(cell)
         for words, signs in IN_MATHEMATICS.items():
@@ -326,7 +320,6 @@ def _counted(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Returns plain text as LaTeX; letters that it may lack are escapes."""
     shown = (SPECIAL.get(letter, letter) for letter in printable(text))
     return "".join(one if one.isascii() else _escape(one) for one in shown)
 

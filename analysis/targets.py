@@ -80,10 +80,6 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     """Returns between which numbers every run's final value is known to lie.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
         not diverge), and its bounds low, high, as `or_worse`.
@@ -111,12 +107,6 @@ def or_worse(
 
     A run that diverged has the worst value that the metric can have, or where there is
     none that any evaluation of the study has seen; or anything worse.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        values: Row per run, column value.
-        bad: Which runs diverged.
     """
     value = values["value"].mask(bad, worst_value(study, metric))
     worse = "low" if described(study, metric).higher_is_better else "high"
@@ -389,7 +379,6 @@ _NOTHING = (np.zeros(0), np.zeros(0))
 
 
 def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
-    """Yields number, group, replicate and stop reason of every run that has ended."""
     table = runs(study)
     columns = (table[name] for name in ("run", "group", "replicate", "stop"))
     return zip(*columns, strict=True)
@@ -398,7 +387,6 @@ def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
 def _by_run(
     table: pd.DataFrame, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
-    """Returns times and values of a metric by run, where it was evaluated."""
     x = metric_of(table, against).to_numpy(np.float64, na_value=np.nan)
     y = metric_of(table, metric).to_numpy(np.float64, na_value=np.nan)
     known = ~(np.isnan(x) | np.isnan(y))

@@ -240,7 +240,6 @@ def _end(of: str) -> str:
 
 
 def _at_end(of: str) -> Frame:
-    """Returns what runs came to; one that diverged would have come to more."""
     from ..frames import runs
     from ..targets import final_quantities
 

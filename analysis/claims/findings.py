@@ -209,7 +209,6 @@ def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
 
 
 def _said(p: float, value: float, m: int, plan: ReplicatePlan) -> str:
-    """Returns a p-value in words, and what it is worth by whose correction."""
     by = plan.said + (f"by Holm among {m}" if m > 1 else "")
     said = f"p {_number(p)}"
     return f"{said}; {by.removesuffix(', ')} {_number(value)}" if by else said
@@ -253,7 +252,6 @@ def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]
 
 
 def _named(claim: Claim) -> tuple[str, ...]:
-    """Returns the variants that a claim names, in the order of its words."""
     return tuple(name for names in claim.variants().values() for name in names)
 
 
@@ -289,17 +287,12 @@ def _most_keys(measured: Measured, groups: Sequence[str]) -> int:
 
 
 def _matching(measured: Measured, group: str, others: Sequence[str]) -> str:
-    """Returns the one of some groups at the same point, "" where there is none.
-
-    Swept values that the group has and a variant does not are of no concern to it.
-    """
     mine = measured.parameters(group).items()
     same = (each for each in others if measured.parameters(each).items() <= mine)
     return next(same, "")
 
 
 def _missing(measured: Measured, *names: str) -> str:
-    """Returns which variants are not there; or says that no point is common."""
     missing = [
         repr(name)
         for name in names

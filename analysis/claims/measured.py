@@ -176,11 +176,6 @@ def measure(
 ) -> Measured:
     """Measures what some claims need of a study.
 
-    Args:
-        study: Study, finished or not.
-        claims: Claims of the study, also as manifests have them.
-        metrics: Metrics whose final values are measured besides.
-
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table is not what was
             written.

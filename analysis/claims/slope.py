@@ -137,12 +137,7 @@ class Below(Claim):
 
 
 def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) -> Sample:
-    """Returns how the mean of each replicate falls with the horizon of its runs.
-
-    Returns:
-        Slopes of the replicates that all groups have, NaN where a mean is not positive
-        or all horizons are the same. Where a run diverged, any that is not below zero.
-    """
+    """Returns how the mean of each replicate falls with the horizon of its runs."""
     means = [measured.of(_run_mean(metric), name) for name in names]
     last = [measured.of(horizon(_run_mean(metric)), name) for name in names]
     common = sorted(set.intersection(*(set(side.replicates) for side in means)))

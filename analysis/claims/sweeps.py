@@ -49,11 +49,6 @@ def along(
 ) -> tuple[list[Any], Sample, str]:
     """Returns final values along a sweep, less those of a variant that is subtracted.
 
-    Args:
-        measured: Quantities of the study.
-        claim: Claim with the entries `metric` and `over`.
-        groups: Groups that it is about.
-
     Returns:
         The swept values, numbers in their order and words in that of the sweep; final
         values, `[replicates, swept values]`, of the replicates that have all of them;

@@ -120,7 +120,6 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
 
 
 def _telling(table: pd.DataFrame, keys: list[tuple[str, str]]) -> str | None:
-    """Returns the key that is swept over most numbers, if one is."""
     values = {key: ordered(table[column]) for key, column in keys}
     sizes = {
         key: len(known)

@@ -131,7 +131,6 @@ def _undated(path: Path) -> dict:
 
 
 def _about(study: Study) -> list[str]:
-    """Returns lines on a study: its data, replicates, seeds and versions."""
     manifest = study.manifest
     runs = manifest["runs"]
     replicates = 1 + max((run["replicate"] for run in runs), default=0)

@@ -87,13 +87,7 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
 
 
 def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
-    """Returns the virtual seconds in which some jobs of the drawn clients ended.
-
-    Args:
-        jobs: Jobs of one run.
-        num_clients: K; of more than are drawn, each ends two jobs or so.
-        num_jobs: Number of jobs, where all clients are drawn.
-    """
+    """Returns the virtual seconds in which some jobs of the drawn clients ended."""
     shown = lines(jobs, num_clients)
     mine = jobs.loc[jobs["client"].isin(shown)]
     ends = _ends(mine).dropna().sort_values()
@@ -109,11 +103,6 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
 
     A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
     markers. A job under way whose stages are not known yet is not drawn.
-
-    Args:
-        panels: Panels, one per run; the first 4 are drawn.
-        seconds: Shown virtual seconds, > 0.
-        name: Name of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
     shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
@@ -192,10 +181,6 @@ def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
     Where clients do not wait for what they sent, waiting ends with their next read. A
     download begins when the job before has been computed, if it was read before that:
     until then the job waited in its client's queue.
-
-    Args:
-        jobs: Jobs of one run.
-        incidents: Incidents of the run; a job ends with a crash of its client.
 
     Returns:
         Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages

@@ -146,7 +146,6 @@ def heat_map(
 
 
 def _word(value: float, reached: int, replicates: int) -> str:
-    """Returns the words in a cell, with how many replicates it is of."""
     word = f"{value:.3g}"
     if math.isnan(value):
         word = "no value"

@@ -26,7 +26,6 @@ def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure
 
 
 def _drawn(study: Study, metric: str, time: float) -> Figure:
-    """Returns a figure of a metric at an instant, over what is swept if it can be."""
     if (key := swept_key(study)) is not None:
         return final_over(study, key, metric, after=time)
     if (keys := grid_keys(study)) is not None:

@@ -77,8 +77,6 @@ def convergence(
 
 
 class _Curves:
-    """What the curves of a study are drawn from."""
-
     def __init__(self, study: Study, metric: str, against: str) -> None:
         self.study, self.metric, self.against = study, metric, against
         self.known = groups(study)
@@ -196,7 +194,6 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
 
 
 def _content(study: Study, known: list[str]) -> str:
-    """Returns how much a commit applies, where that differs between groups."""
     last = evaluations(study).groupby("run").last()
     ends = last.loc[last["commits"] > 0]
     whole = ends["contributions"] // ends["commits"]

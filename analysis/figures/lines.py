@@ -189,7 +189,6 @@ def pinned(at: At | None) -> str:
 
 
 def _splits(table: pd.DataFrame, key: str, other: str) -> bool:
-    """Says whether runs that agree in variant and swept number differ in another."""
     different = table.drop_duplicates(["variant", key, other])
     return bool(different.duplicated(["variant", key]).any())
 

@@ -21,10 +21,6 @@ from .sweeps import FINAL, is_wide
 def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     """Returns each group's final value and the epsilon that its runs have spent.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-
     Returns:
         Columns variant, group, epsilon (mean over replicates of the largest of a
         client, by the first accountant; NaN where privacy is not accounted for,

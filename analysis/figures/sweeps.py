@@ -117,15 +117,7 @@ def final_over(
 
 
 def draw_line(axes: Axes, line: Line, x: np.ndarray, ends: Ends, look: dict) -> Artist:
-    """Draws means or medians with their intervals, and returns their handle.
-
-    Args:
-        axes: Axes to draw on.
-        line: Line that is drawn; one that is not swept is a level with a band.
-        x: Places of its points.
-        ends: Means or medians, and lower and upper ends; NaN where not known.
-        look: Colour and line style.
-    """
+    """Draws means or medians with their intervals, and returns their handle."""
     middle, low, high = ends
     if line.is_level:
         if low[0] < high[0]:

@@ -83,7 +83,6 @@ def implementation(manifest: dict[str, Any]) -> list[Item]:
 
 
 def _sampling(manifest: dict[str, Any]) -> list[str]:
-    """Returns how random numbers are made, and which runs have them in common."""
     scenario, runs = manifest["scenario"], manifest["runs"]
     if world.imported(scenario):
         return ["Nothing is drawn."]

@@ -100,12 +100,7 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def about(kind: str, name: str) -> list[str]:
-    """Returns what a part of the catalogue says of itself, paragraph by paragraph.
-
-    Args:
-        kind: Key of `catalogue.KINDS`.
-        name: Name by which a scenario chooses the part.
-    """
+    """Returns what a part of the catalogue says of itself, paragraph by paragraph."""
     for part in catalogue.parts(kind):
         if tag(part) == name:
             text = inspect.cleandoc(part.__doc__ or "")

@@ -110,7 +110,6 @@ def assumptions(scenario: Mapping[str, Any]) -> list[str]:
 
 
 def _taken(scenario: Mapping[str, Any], place: str) -> str:
-    """Returns what the entry at a dotted key says; empty if it takes no time."""
     part, _, entry = place.partition(".")
     if part == "clients":
         return _of_groups(scenario.get(part) or {}, entry)
@@ -121,7 +120,6 @@ def _taken(scenario: Mapping[str, Any], place: str) -> str:
 
 
 def _of_groups(clients: Mapping[str, Any], stage: str) -> str:
-    """Returns the law of a stage, or of each group; empty if it takes no time."""
     groups = clients.get("groups") or {}
     common = _taking(clients.get(stage), stage)
     if not any(stage in group for group in groups.values()):
@@ -134,7 +132,6 @@ def _of_groups(clients: Mapping[str, Any], stage: str) -> str:
 
 
 def _taking(value: Mapping[str, Any] | None, stage: str) -> str:
-    """Returns what a stage takes: a law, or a link's latency and bandwidth."""
     if value is None or stage not in LINKS:
         return "" if value is None else shown(value)
     latency, bandwidth = value.get("latency"), value.get("bandwidth")
@@ -145,7 +142,6 @@ def _taking(value: Mapping[str, Any] | None, stage: str) -> str:
 
 
 def _presence(clients: Mapping[str, Any]) -> Rows:
-    """Returns what clients say of coming and going, beyond being there from 0 on."""
     return [
         (key, value)
         for key, value in entries(clients, "clients")

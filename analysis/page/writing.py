@@ -170,7 +170,6 @@ def _tables(study: Study) -> Iterator[TextTable]:
 
 
 def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTable:
-    """Returns a frame with its cells as text, numbers with four digits."""
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)

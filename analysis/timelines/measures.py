@@ -73,15 +73,7 @@ def tally(
     runs: pd.DataFrame,
     group_of: Mapping[str, pd.Series] | None = None,
 ) -> RunCounts:
-    """Counts the jobs of a whole record.
-
-    Args:
-        jobs: Jobs of the runs, with their staleness.
-        incidents: Incidents of the runs.
-        runs: Runs, one row each, with `start_s`, as from `with_starts`.
-        group_of: Names of the clients' groups by their numbers, for each group of runs;
-            groups of runs without an entry are not divided.
-    """
+    """Counts the jobs of a whole record."""
     places, noted = jobs.groupby("run").indices, dict(iter(incidents.groupby("run")))
     columns = _columns(jobs)
     counts, ages, clients = [], [], []
@@ -259,10 +251,6 @@ def by_client_group(
 def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
     """Summarises many clients by the groups that the scenario divides them into.
 
-    Args:
-        clients: Table of `by_client`, for one group of runs.
-        parts: Name of each client's part, by its number; missing where there is none.
-
     Returns:
         Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
         90 %, max over its clients.
@@ -283,9 +271,6 @@ def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
 
 def histogram(ages: pd.DataFrame) -> pd.DataFrame:
     """Returns how often each staleness occurred among contributions after the start.
-
-    Args:
-        ages: Rows of `RunCounts.ages`, of runs that are taken together.
 
     Returns:
         Columns staleness, count, share; staleness ascending.
@@ -411,10 +396,6 @@ def _clients_of(
     happened: pd.DataFrame,
     run: Any,
 ) -> pd.DataFrame:
-    """Returns `RunCounts.clients` of a run: of its jobs, contributions and incidents.
-
-    `later` are the contributions after the start.
-    """
     number = int(run.num_clients)
 
     def sums(clients: Any, values: Any = None) -> Float[np.ndarray, " K"]:
@@ -453,7 +434,6 @@ def _utilisation(
 
 
 def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
-    """Returns mean and quantiles after the start, the largest of all, and how many."""
     counts = ages.loc[~ages["start"]].groupby("staleness")["count"].sum()
     values, count = counts.index.to_numpy(), counts.to_numpy()
     total = int(count.sum())

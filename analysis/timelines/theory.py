@@ -92,7 +92,6 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
 
 
 def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
-    """Notes commits a second, each of a number of contributions."""
     of_run["commits_per_s"] = commits_per_s
     of_run["contributions_per_s"] = commits_per_s * contributions
 
@@ -129,7 +128,6 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """Clients that do not wait commit at the sum of their own rates."""
     free = world.keeps_all and world.is_private
     if not (free and world.draws_per_job):
         return
@@ -173,7 +171,6 @@ def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
-    """Every t arrivals are a commit, which answers them."""
     own = world.compute()
     for one in own:
         one.check_independent()
@@ -183,7 +180,6 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
 
 
 def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
-    """Every `size` contributions are a commit, which no client waits for."""
     means = np.concatenate([one.mean() for one in world.compute()])
     of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
     _speed(of_run, theory.asynchronous_throughput(means) / size, size)

@@ -221,7 +221,6 @@ def _patterns(names: Mapping[str, str]) -> Iterator[tuple[str, re.Pattern[str]]]
 
 
 def _plain(text: str) -> str:
-    """Returns a text without accents, escapes and characters that no one sees."""
     if text.isascii() and "\\" not in text:
         return text
     text = ESCAPED.sub(lambda code: chr(int(code[1] or code[2], 16)), text)
@@ -232,7 +231,6 @@ def _plain(text: str) -> str:
 def _found(
     entry: PackedFile, patterns: Sequence[tuple[str, re.Pattern[str]]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yields where a file names someone, what that is, and the text."""
     is_text = not entry.content.startswith(PNG)
     text = entry.content.decode(errors="replace") if is_text else ""
     for number, line in enumerate([entry.path, *text.splitlines()]):

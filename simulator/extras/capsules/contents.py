@@ -141,7 +141,6 @@ def digests(study: Study) -> pd.DataFrame:
 
 
 def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
-    """Adds rows of a table, column by column; the number of the run is left out."""
     for column in sorted(set(map(str, rows.columns)) - {"run"}):
         values, of = rows[column], COLUMNS[name].get(column)
         if of is not None and of.none is not None:  # as in the files

@@ -165,7 +165,6 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _check_contents(capsule: Capsule) -> None:
-    """Refuses a capsule with which no repetition could be compared."""
     path, manifest = capsule.path, capsule.manifest
     for name in capsule.modules:
         if not MODULE.fullmatch(name):

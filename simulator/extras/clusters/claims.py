@@ -162,7 +162,6 @@ class Claims:
         return names[0], None
 
     def _take(self, name: str, known: dict[int, str]) -> Path | None:
-        """Claims a task, unless another taker is at it, or has ended it."""
         for number, left in known.items():
             # Of one that has ended, a file system may not show the result for a while;
             # a loss of power may have taken it.

@@ -126,7 +126,6 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
 
 
 def _report_worker(event: Any, report: OnProgress) -> None:
-    """Takes what a worker of a cluster has told: a time, and the message."""
     _, (index, fraction, commits) = event
     report(index, TaskProgress(max(float(fraction), STARTED), int(commits)))
 
@@ -188,7 +187,6 @@ def _explained(scheduler: str) -> Iterator[None]:
 
 
 def _await_workers(client: Any, scheduler: str) -> None:
-    """Waits until a cluster has a worker, and says so if that takes a while."""
     with contextlib.suppress(TimeoutError):  # a nanny starts another in some seconds
         client.wait_for_workers(1, timeout=RESTART_S)
         return

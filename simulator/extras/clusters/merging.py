@@ -65,7 +65,6 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
 
 @contextmanager
 def _advised(remedy: str) -> Iterator[None]:
-    """Puts another remedy in place of options that `merge` has not."""
     try:
         yield
     except StudyError as error:
@@ -76,7 +75,6 @@ def _advised(remedy: str) -> Iterator[None]:
 
 
 def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
-    """Refuses a folder whose study is another one, or of another program."""
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         folder.numbered(runs)
@@ -89,7 +87,6 @@ def _ended(study: Study) -> dict[tuple[str, str, int], dict[str, Any]]:
 
 
 def _rows(study: Study, entry: dict[str, Any], number: int) -> Iterator[Any]:
-    """Yields the names of the tables of a run, and its rows, with another number."""
     for name in COLUMNS:
         if name in entry["rows"]:
             rows = study.arrow(name, run=entry["run"])

@@ -160,7 +160,6 @@ def _opened(
 def _tasks(
     scenario: Scenario, path: Path, disk: Disk, checkpoint_s: float | None
 ) -> dict[str, Task]:
-    """Returns the tasks of a session by name, the same for all of its takers."""
     entries = read_manifest(path, disk)["runs"]
     open_ = {entry["task"] for entry in entries if entry["stop"] in OPEN}
     folder = StudyFolder(path, disk, look=False)

@@ -295,11 +295,6 @@ def _filled(values: np.ndarray, at: Int[np.ndarray, " n"]) -> np.ndarray:
 def _levels(
     every: Sequence[Series], clients: Sequence[int]
 ) -> tuple[Series | None, float]:
-    """Returns factors of a room by intervals of time, and their length.
-
-    An interval without a start has the factor of the one before: a slow job lasts, and
-    would count less in time than it did.
-    """
     of = [every[i] for i in clients]
     origin, width = _usual(of)
     at = [((one.start - origin) / width).astype(np.int64) for one in of]

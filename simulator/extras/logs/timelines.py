@@ -102,7 +102,6 @@ def source_of(log: ClientLog) -> TimelineSource:
 
 
 def _in_rounds(log: ClientLog) -> tuple[Rows, Jobs, int]:
-    """Returns a row for each round, jobs in order of their ends, and two registers."""
     client, times, outcome, table = log.client, log.times, log.outcome, log.table
     applied = outcome == Outcome.APPLIED
     number, read, arrived = (
@@ -250,10 +249,6 @@ def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
 def _gathered(
     times: dict[str, np.ndarray], applied: np.ndarray, number: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns when each job becomes a row, and which of them make their commit.
-
-    Those are the last of each commit to arrive.
-    """
     ended, arrived = times["arrived_time"].copy(), times["arrived_time"]
     commits = np.zeros(applied.size, bool)
     mine = np.flatnonzero(applied)
@@ -269,10 +264,6 @@ def _registers(
     read_version: np.ndarray, applied: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Gives each version that is read a register, freed when its last reader ended.
-
-    Args:
-        read_version: Version that each job read, in order of arrival.
-        applied: Whether each job makes a version.
 
     Returns:
         Register that each job reads, that each commit writes, and how many there are.

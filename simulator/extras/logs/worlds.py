@@ -229,7 +229,6 @@ def play_like(
 
 @contextmanager
 def _undone(folder: Path, files: Sequence[Path]) -> Iterator[None]:
-    """Removes files of a folder where an error leaves no timeline in it."""
     try:
         yield
     except BaseException:
@@ -285,7 +284,6 @@ def _stages(log: ClientLog) -> dict[str, list[Series]]:
 
 
 def _pauses(every: list[Series]) -> tuple[list[Series], list[float]]:
-    """Returns pauses above 0, and each client's share of jobs without one."""
     some = [one.seconds > 0 for one in every]
     left = [
         Series(one.start[kept], one.seconds[kept])
@@ -309,7 +307,6 @@ def _room_path(path: Path, number: int) -> Path:
 
 
 def _names(labels: list[str]) -> list[str]:
-    """Returns names of groups: the labels, without what a dotted key cannot have."""
     names = [re.sub(r"[^A-Za-z0-9_-]", "-", label) for label in labels]
     names = [f"client-{name}" if name[:1].isdigit() else name for name in names]
     if min(Counter(names).values()) < max(Counter(names).values()) or "" in names:

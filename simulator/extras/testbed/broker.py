@@ -209,7 +209,6 @@ class MqttChannels(Channels):
             received.append((client, message))
 
     def _sender(self, topic: str) -> tuple[int | None, str]:
-        """Returns the client and the token of a topic; None of one that has none."""
         token, n = "", self._num_clients
         with contextlib.suppress(ValueError):
             *_, number, token = topic.split("/")
@@ -282,7 +281,6 @@ class Mosquitto:
 
 
 def _stored(password: str) -> str:
-    """Returns a password as mosquitto stores it."""
     salt = secrets.token_bytes(12)
     found = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
     parts = (base64.b64encode(part).decode() for part in (salt, found))

@@ -136,7 +136,6 @@ def joined(
 
 
 def _joined(joining: Header) -> tuple[Channel, Envelope]:
-    """Returns a conversation with the server, and what that says first."""
     secret, client = bytes.fromhex(joining["secret"]), joining["client"]
     if "broker" not in joining:
         return joined(tuple(joining["address"]), joining["most"], secret, client)
@@ -169,7 +168,6 @@ def work(line: Channel, worker: Worker) -> None:
 
 
 def _ask(line: Channel, header: Header) -> Envelope | None:
-    """Asks for the model; returns what has come in between."""
     found = line.wait(header["read"]) if header["read"] else None
     if found is None:
         line.send({"type": "read", "number": header["number"]})

@@ -137,7 +137,6 @@ def _checked(scenario: Varied, options: Options) -> BaseScenario:
 
 
 def _compared(study: Study, number: int, own: dict[str, float]) -> str:
-    """Returns a line on the server's model, and on that of the replay of its run."""
     evaluations = study.table("evaluations")
     last = evaluations[evaluations["run"] == number].tail(1)  # none of a failed run
     pairs = (f"{name} {one:.6g} ({last[name].max():.6g})" for name, one in own.items())
@@ -203,7 +202,6 @@ def _refuse_undivided(scenario: Scenario) -> None:
 
 
 def _not_on_the_wire(stage: StagePart) -> str | None:
-    """Returns why messages would not be those of a stage; None if they are."""
     if isinstance(stage, AttackPart):
         return "whose clients send what they have computed, and nothing in its place"
     if isinstance(stage, Resizes | ReadPart):

@@ -217,7 +217,6 @@ class RealTimeline(SimulatedTimeline):
         return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
-        """Returns the conversations with the clients."""
         options, say, known = self.bench.options, self.bench.say, self.num_clients
         if options.broker is not None:
             ended = processes.ended

@@ -321,7 +321,6 @@ class RealWorld(World):
         )
 
     def _hear(self, client: int, message: Envelope) -> None:
-        """Hears a client; one that says what makes no sense is dropped."""
         try:
             match message.header["type"]:
                 case "here":
@@ -375,7 +374,6 @@ class RealWorld(World):
             then(client)  # which finds that it has left
 
     def _happens(self, fault: Fault) -> Callable[[int], None]:
-        """Returns what lets a fault happen to a client."""
         amount = fault.amount
 
         def kill(client: int) -> None:

@@ -119,7 +119,6 @@ class _FollowedRun:
 
 
 def _of_runs(study: Study, wanted: list[int]) -> Study:
-    """Returns some runs of a study, with those files alone that may hold their rows."""
     entries = [run for run in study.manifest["runs"] if run["run"] in {*wanted}]
     writers = {f"{run['task']:05d}" for run in entries if "task" in run} | {"all"}
     files = {

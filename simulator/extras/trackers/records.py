@@ -140,7 +140,6 @@ def _tags(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns the largest epsilon and mu of a client, by time; a column each."""
     found = pd.DataFrame({"time": table["time"].unique()})
     for column in ("epsilon", "mu"):
         known = table.dropna(subset=column) if column in table else table.iloc[:0]

@@ -162,8 +162,6 @@ def _descend(
     image: Float[np.ndarray, " F"],
     steps: int,
 ) -> Float[np.ndarray, " F"]:
-    """Returns a minimum near an image, within the bounds of a pixel."""
-
     def with_slope(at: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = function(jnp.asarray(at, jnp.float32))
         return float(value), np.asarray(slope, np.float64)
@@ -226,7 +224,6 @@ def _hard(
     numbers: tuple[float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
-    """Returns what is minimised in the network itself, and its gradient."""
     first, smoothness = numbers
 
     def objective(at: Float[Array, " F"]) -> Float[Array, ""]:

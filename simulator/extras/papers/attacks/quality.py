@@ -128,7 +128,6 @@ def ssim(
 
 
 def _window(side: int) -> Float[np.ndarray, " side"]:
-    """Returns a Gaussian whose product with itself is the square window."""
     offsets = np.arange(side) - (side - 1) / 2
     weights = np.exp(-0.5 * (offsets / SPREAD) ** 2)
     return weights / weights.sum()
@@ -137,7 +136,6 @@ def _window(side: int) -> Float[np.ndarray, " side"]:
 def _blurred(
     image: Float[np.ndarray, "*d H W"], window: Float[np.ndarray, " side"]
 ) -> Float[np.ndarray, "*d h w"]:
-    """Returns the weighted means of all windows that lie inside the image."""
     for axis in (-1, -2):
         views = np.lib.stride_tricks.sliding_window_view(image, window.size, axis)
         image = views @ window
@@ -145,7 +143,6 @@ def _blurred(
 
 
 def _centred(image: Float[np.ndarray, "..."]) -> tuple[np.ndarray, float]:
-    """Returns deviations from the mean, and their sum of squares, 0 if constant."""
     if np.ptp(image) == 0:  # the mean may be rounded
         return np.zeros_like(image), 0.0
     centred = image - image.mean()

@@ -209,7 +209,6 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _stretched(image: np.ndarray) -> np.ndarray:
-    """Returns an image with grey from black to white, as a viewer would set it."""
     low, high = np.percentile(image, SHOWN)
     if high <= low:
         low, high = image.min(), image.max()
@@ -217,6 +216,5 @@ def _stretched(image: np.ndarray) -> np.ndarray:
 
 
 def _array(values: Any) -> np.ndarray | None:
-    """Returns the numbers of a cell, or None where it has none."""
     array = np.asarray(values, np.float64)
     return array if array.ndim else None

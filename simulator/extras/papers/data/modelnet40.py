@@ -129,10 +129,6 @@ def _classes(root: Path) -> list[Path]:
 
 
 def _objects(folder: Path) -> list[list[Path]]:
-    """Returns the twelve files of each object in a folder, in the order of the views.
-
-    Files belong to one object by the stem before `.obj`, not by their order.
-    """
     found: dict[str, dict[int, Path]] = {}
     for path in sorted(folder.iterdir()):
         match = NAME.match(path.name)
@@ -149,7 +145,6 @@ def _objects(folder: Path) -> list[list[Path]]:
 
 
 def _read(root: Path, side: int) -> Arrays:
-    """Returns grey images of all objects, view by view, and their classes."""
     found: Arrays = {}
     for half in HALVES:
         of_class = [_objects(folder / half) for folder in _classes(root)]
@@ -171,7 +166,6 @@ def _read(root: Path, side: int) -> Arrays:
 
 
 def _image(path: Path, side: int) -> UInt8[np.ndarray, " P"]:
-    """Returns an image in grey, reduced by taking means of its pixels."""
     from PIL import Image, UnidentifiedImageError
 
     try:

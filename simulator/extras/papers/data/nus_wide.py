@@ -116,7 +116,6 @@ class NusWide(Data):
 
 
 def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
-    """Returns the rows of one half that have exactly one concept."""
     paths = [found[name] for name in _labels(concepts, half)]
     classes = [_parse_labels(path) for path in paths]
     for path, label in zip(paths, classes, strict=True):
@@ -143,7 +142,6 @@ def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
 
 
 def _parse_labels(path: Path) -> Int[np.ndarray, " N"]:
-    """Returns 0 or 1 for each row of a file of labels."""
     cells = files.read(path).split()
     wrong = next((cell for cell in cells if cell not in (b"0", b"1")), None)
     if wrong is not None or not cells:
@@ -160,11 +158,6 @@ def _parse(
     """Returns the kept rows of a file whose numbers are separated by any blanks.
 
     Only they are parsed, line by line: the largest file has 160 million numbers.
-
-    Args:
-        path: Path of the file, gzipped or not.
-        kept: Whether each row is wanted.
-        width: Number of values in a row.
     """
     found = np.empty((kept.sum(), width), np.float32)
     row = num_rows = 0

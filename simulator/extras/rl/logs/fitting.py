@@ -278,15 +278,7 @@ def _step(key: str, seconds: np.ndarray, measured: Entry, grain: float) -> Fitte
 def _remembered(
     key: str, values: np.ndarray, measured: Entry, grain: float = 0.0
 ) -> Fitted | None:
-    """Fits a law with memory to values that follow each other; None if they have none.
-
-    Args:
-        key: Dotted key of the law.
-        values: In their order.
-        measured: Law of the values as they were measured, which stands in for a
-            marginal law that is refused.
-        grain: Differences up to this are of rounding.
-    """
+    """Fits a law with memory to values that follow each other; None if they have none."""
     values = values[:MOST]
     series = Series(np.arange(float(values.size)), values)
     fit = fit_alone(series, measured, grain)

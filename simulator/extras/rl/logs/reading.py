@@ -178,7 +178,6 @@ def _outcomes(log: LogTable) -> Int[np.ndarray, " n"]:
 
 
 def _check_samples(log: LogTable, columns: Columns, outcome: np.ndarray) -> None:
-    """Refuses samples of which something is missing, twice there, or impossible."""
     frame = log.frame
     log.refuse(frame["sample"].isna(), "must name a sample", "sample", "fill it in")
     twice = frame["sample"].duplicated()
@@ -321,7 +320,6 @@ def _check_versions(
 
 
 def _labels(log: LogTable, name: str) -> Int[np.ndarray, " n"]:
-    """Returns numbers of labels in the order in which they are found; 0 for none."""
     if name not in log.frame:
         return np.zeros(len(log.frame), np.int64)
     return log.frame[name].factorize()[0].astype(np.int64)

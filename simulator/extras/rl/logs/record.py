@@ -165,7 +165,6 @@ def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
 
 
 def _slots(log: SampleLog, until: np.ndarray) -> list[int]:
-    """Gives each sample a slot, the first that is free at its start."""
     machines, each = slots(log)
     free = [list(range(n * each, (n + 1) * each)) for n in range(machines)]
     busy: list[tuple[float, int, int]] = []
@@ -206,7 +205,6 @@ def _steps(log: SampleLog) -> dict[str, np.ndarray]:
 
 
 def _pieces(found: Rollouts) -> dict[str, np.ndarray]:
-    """Returns samples' tokens by the version that was loaded."""
     samples = found.samples
     row, age, seconds = pieces_of(found, np.arange(samples["step"].size))
     whole = samples["finish_work"] - samples["start_work"]

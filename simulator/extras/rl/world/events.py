@@ -128,7 +128,6 @@ class RolloutEvents(SlotEvents):
         self._drop(self._queue.drop_over())
 
     def _drop_old(self) -> None:
-        """Drops what is too old, where a new version or group may have made it so."""
         looked = self._version, self._queue.entries
         if looked != self._looked:
             self._looked = looked

@@ -170,7 +170,6 @@ def ages(found: Rollouts) -> dict[str, np.ndarray]:
 
 
 def _measured(found: Rollouts) -> tuple[np.ndarray, int]:
-    """Returns the samples that were trained after the start, and its last step."""
     done = int(np.isfinite(found.steps["end_time"]).sum())
     first = int(START * done)
     step = found.samples["step"]
@@ -190,7 +189,6 @@ def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
 
 
 def _wasted(found: Rollouts) -> float:
-    """Returns the share of tokens that were dropped or aborted, of all that ended."""
     outcome, tokens = found.samples["outcome"], found.samples["tokens"]
     by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
     ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan

@@ -144,7 +144,6 @@ class SlotEvents(ABC):
         heappush(self._timed, (time, kind, self._ordinal, slot))
 
     def _begin(self) -> None:
-        """Lets free slots begin samples, as far as they may."""
         while self._free and not (self._paused or self._drains):
             found = self._next_sample()
             if found is None:
@@ -227,10 +226,6 @@ class SlotEvents(ABC):
         self._piece(sample, tokens)
 
     def _piece(self, sample: Rollout, tokens: float) -> None:
-        """Notes the tokens that a sample got from the version that is loaded.
-
-        Without retraction the work at each load says the same.
-        """
         if self._world.weights.mode == "retract":
             more = tokens - sample.resumed
             add_row(self.pieces, sample.row, self._loaded, more)

@@ -110,7 +110,6 @@ class Mimic(Data):
 
 
 def _find() -> Path | None:
-    """Returns the folder of the task: by a list's header, or by its own name."""
     for path in files.candidates(FOLDERS, NAME):
         if not NAME.search(path.name):
             continue
@@ -131,7 +130,6 @@ def _absent(root: Path) -> list[str]:
 
 
 def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
-    """Returns the class of each stay in the lists that exist, by its file."""
     found: dict[str, int] = {}
     for path in (root / name for name in names):
         if not path.is_file():
@@ -161,7 +159,6 @@ def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
 def _read(
     folder: Path, classes: dict[str, int], numbers: Callable[..., np.ndarray]
 ) -> Samples:
-    """Returns numbers of all stays, NaN where there are none, and their classes."""
     x = []
     for stay in classes:
         if not (folder / stay).is_file():
@@ -177,7 +174,6 @@ def _read(
 def _parse(
     path: Path,
 ) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
-    """Returns the hours and the measurements of a stay, NaN for none."""
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}
     for name in ("Hours", *features.VARIABLES):

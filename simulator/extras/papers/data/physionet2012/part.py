@@ -168,7 +168,6 @@ Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
 
 
 def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
-    """Returns the stays of both sets, from the cache where they were parsed before."""
     arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
     half_a, half_b = (
         Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
@@ -201,7 +200,6 @@ def _parse(paths: dict[str, Path]) -> Arrays:
 
 
 def _statistics(train: Stays, test: Stays) -> Made:
-    """Returns the 1,554 statistics of each stay, and what does not change."""
     found = [_of_stays(train), _of_stays(test)]
     usual = clinical.typical(found[0])
     both = zip(found, _once(train, test), strict=True)
@@ -221,7 +219,6 @@ def _of_stays(stays: Stays) -> Float64[np.ndarray, "N P"]:
 
 
 def _hourly(train: Stays, test: Stays) -> Made:
-    """Returns the hours of each stay, one after the other."""
     means = [_hours(train), _hours(test)]
     usual = clinical.typical(means[0])
     table = []

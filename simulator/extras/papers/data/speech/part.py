@@ -107,7 +107,6 @@ class Speech(FileData):
 def _utterances(
     path: Path, arrays: archive.Arrays, prefix: str, frames: int
 ) -> Utterances:
-    """Returns the utterances in the arrays of a prefix, checked."""
     for name in ARRAYS:
         if prefix + name not in arrays:
             raise missing(path, prefix + name, arrays)
