@@ -1,7 +1,6 @@
 """Accuracy of one model for each client and each group of clients: tidy tables."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -55,7 +54,7 @@ def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
         StudyError: The metric was not evaluated.
     """
     table = by_client(study, metric)
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for (group, replicate), mine in table.groupby(["group", "replicate"], sort=False):
         rows.append((group, replicate, "all", *_measured(mine["value"])))
         for name, own in mine.groupby(GROUP, sort=False):

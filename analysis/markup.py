@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -76,7 +75,7 @@ def no_formulas(table: pd.DataFrame, words: Iterable[str]) -> pd.DataFrame:
     )
 
 
-def quoted(cell: Any) -> Any:
+def quoted(cell: object) -> object:
     """Returns a cell; a text that begins like a formula, with a single quote."""
     formula = isinstance(cell, str) and cell.startswith(FORMULAS)
     return f"'{cell}" if formula else cell

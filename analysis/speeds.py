@@ -1,7 +1,5 @@
 """Seconds a commit and contributions a second, by group, with intervals."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -34,7 +32,7 @@ def by_run(study: Study) -> pd.DataFrame:
     found = frames.runs(study)
     last = frames.evaluations(study).groupby("run", sort=False)
     last = last[["time", "contributions"]].max()
-    rate: Any = last["contributions"] / last["time"].where(last["time"] > 0)
+    rate = last["contributions"] / last["time"].where(last["time"] > 0)
     commits = found["commits"].where(found["commits"] > 0)
     return found.assign(
         commit_s=found["virtual_s"] / commits,

@@ -1,7 +1,6 @@
 """Distributions of staleness, per client or group, and the laws that they follow."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +8,7 @@ import pandas as pd
 from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
+from .facts import Entry
 from .frames import Study, check_groups, joined
 from .laws import ScenarioWorld
 from .theory import (
@@ -114,7 +114,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     stale, who = binned(study), measured(study)
     quantity = _known(quantity, stale)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     if GROUP not in who:
         return pd.DataFrame(rows, columns=pd.Index(columns))
     for group, mine in who.groupby("group", sort=False):
@@ -313,7 +313,7 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     return low + float(np.ceil(missing / count * (high - low))) - 1
 
 
-def _rates(entry: dict[str, Any]) -> np.ndarray | None:
+def _rates(entry: Entry) -> np.ndarray | None:
     known = facts.of(entry, "closed_forms") or ()
     scenario = entry.get("scenario")
     if "memoryless" not in known or not scenario or entry.get("overhead_s"):

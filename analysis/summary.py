@@ -82,7 +82,7 @@ def summary(study: Study) -> pd.DataFrame:
         if np.isinf(time["median"]):
             median = not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
-        row: dict[str, Any] = {"group": group}
+        row: dict[str, object] = {"group": group}
         row[_heading(target, share)] = f"{median}\n{reached}"
         row["final"] = _plus_minus(study, metric, final)
         is_stale = np.isfinite(ages["mean"])
@@ -213,7 +213,7 @@ def _words_on_privacy(study: Study) -> list[str]:
         return []
     by = " or ".join(dict.fromkeys(each.basis for each in spent.values()))
     parts = [f"epsilon: of the client that spent most, by {by}", protected(study)]
-    if len(spent) > 1 and (why := swept(study).why):
+    if len(spent) > 1 and (why := swept(study)[-1]):
         parts.append(f"no figure goes over ε, as {why}")
     return ["; ".join(filter(None, parts))]
 

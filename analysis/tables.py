@@ -108,7 +108,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     """
     metric = first_metric(study.manifest)
     known = groups(study)
-    columns: dict[str, list[Any]] = {"group": list(known)}
+    columns: dict[str, list] = {"group": list(known)}
     finals = final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known

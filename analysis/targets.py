@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -378,7 +378,7 @@ def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
 _NOTHING = (np.zeros(0), np.zeros(0))
 
 
-def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
+def _ends(study: Study) -> Iterator[tuple[int, str, int, str]]:
     table = runs(study)
     columns = (table[name] for name in ("run", "group", "replicate", "stop"))
     return zip(*columns, strict=True)

@@ -1,7 +1,7 @@
 """Claims on what variants come to: higher, no worse, close, a number, or a ratio."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -16,6 +16,9 @@ from .numbers import Frame, Numbers, final, final_frame, together
 from .verdict import Judged, judged, near, side
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...simulator.files.study import Study
     from .measured import Measured
 
 
@@ -31,15 +34,8 @@ def difference(
     That is who diverged and what that counts as, and who has no final value.
     """
     sides = [measured.of(final(metric), group) for group in (one, other)]
-    return difference_of(sides, (one, other), "a final value")
-
-
-def difference_of(
-    sides: Sequence[Numbers], names: Sequence[str], called: str
-) -> tuple[Sample, str]:
-    """Returns the paired differences of two groups' numbers, and what is to be said."""
-    one, other = (remarks(*side, called) for side in zip(sides, names, strict=True))
-    return bounds.contrast(together(*sides), DIFFERENCE), one + other
+    said = "".join(map(remarks, sides, (one, other)))
+    return bounds.contrast(together(*sides), DIFFERENCE), said
 
 
 def of_group(measured: "Measured", metric: str, group: str) -> tuple[Sample, str]:
@@ -243,7 +239,7 @@ def _at_end(of: str) -> Frame:
     from ..frames import runs
     from ..targets import final_quantities
 
-    def measured(study: Any) -> Any:
+    def measured(study: "Study") -> "pd.DataFrame":
         table = final_quantities(study, of, diverged=True)
         lost = (runs(study)["stop"] == "diverged").to_numpy(bool)
         return table.assign(low=table["value"], high=table["value"].mask(lost, np.inf))

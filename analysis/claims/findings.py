@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from ...simulator.files.study.measured import metrics_of_manifest
 from ...simulator.scenario.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.scenario.study import expand
+from ..facts import Entry
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
 from .sequential import ERROR, holm, least, overall
@@ -119,7 +120,7 @@ def evaluate(study: Study) -> pd.DataFrame:
 
 def judge(
     measured: Measured,
-    claims: Sequence[Claim | Mapping[str, Any]],
+    claims: Sequence[Claim | Entry],
     plan: ReplicatePlan,
 ) -> pd.DataFrame:
     """Returns a row per claim, as `evaluate` does, of what was measured of a study."""

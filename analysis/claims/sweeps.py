@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 def swept(
     measured: "Measured", over: str, variant: str, groups: Sequence[str]
-) -> dict[Any, str]:
+) -> dict[float | str, str]:
     """Returns which of some groups has each swept value of a variant, in their order.
 
     Raises:
         StudyError: The key is not swept, or others are as well.
     """
-    at: dict[Any, str] = {}
+    at: dict[float | str, str] = {}
     mine = measured.groups(variant)
     for group in filter(mine.__contains__, groups):
         parameters = measured.parameters(group)
@@ -45,8 +45,8 @@ def swept(
 
 
 def along(
-    measured: "Measured", claim: Any, groups: tuple[str, ...]
-) -> tuple[list[Any], Sample, str]:
+    measured: "Measured", claim: "Monotone | Steady", groups: tuple[str, ...]
+) -> tuple[list[float | str], Sample, str]:
     """Returns final values along a sweep, less those of a variant that is subtracted.
 
     Returns:

@@ -55,7 +55,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
     The notes of the closing table say why, where it does not.
     """
-    if accounts(study) and swept(study).key:
+    if accounts(study) and swept(study)[0]:
         metric = first_metric(study.manifest)
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
@@ -85,8 +85,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             f"add noise to its messages"
         )
     spent = table.loc[finite]
-    over, columns = swept(study), swept_columns(study)
-    others, joined = over.others, not over.why
+    (over, others, why), columns = swept(study), swept_columns(study)
     keys = runs(study).drop_duplicates("group")[["group", *columns.values()]]
     lines = split(study, spent.merge(keys, on="group"), others)
     free = table.loc[~finite]
@@ -107,15 +106,15 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             low, high, cut = layout.within(study, metric, low, high)
             cuts.append(cut)
             look = looks[of_line[name]]
-            look = look if joined else look._replace(linestyle="none")
+            look = look._replace(linestyle="none") if why else look
             bars = axes.errorbar(
                 mine["epsilon"], mean, layout.arms(mean, low, high),
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
             handles.append(cast(Artist, bars))
-            for _, point in mine.iterrows() if joined else ():
+            for _, point in () if why else mine.iterrows():
                 axes.annotate(
-                    style.text(worded(point[columns[over.key]])),
+                    style.text(worded(point[columns[over]])),
                     (point["epsilon"], point["mean"]), (3, 3),
                     textcoords="offset points", fontsize=layout.small(),
                 )  # fmt: skip
@@ -132,7 +131,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             FINAL,
             f"points: means over {layout.replicates(table['replicates'])}",
             f"bars: 95 % t-intervals{max(cuts, key=len)}",
-            f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
+            f"not joined, as {why}" if why else f"swept: {over}",
             protected(study),
         )
         layout.add_note(figure, note)

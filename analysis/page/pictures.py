@@ -2,7 +2,6 @@
 
 import base64
 import io
-from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -19,17 +18,7 @@ SALT = "stalesim"
 """Salt of the names inside a drawing, which else are random."""
 
 
-class Picture(NamedTuple):
-    """A figure as a page shows it."""
-
-    name: str
-    caption: str
-    alt: str
-    source: str
-    width: int
-
-
-def picture(name: str, figure: Figure, caption: str) -> Picture:
+def picture(name: str, figure: Figure, caption: str) -> dict[str, str | int]:
     """Returns a figure as a drawing (SVG), or as dots (PNG) where that is smaller.
 
     The same figure gives the same picture.
@@ -45,7 +34,13 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
             figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
     source = data_uri(f"image/{kind}", file.getvalue())
     width = round(figure.get_figwidth() * PIXELS_PER_INCH)
-    return Picture(name, caption, described(figure, caption), source, width)
+    return {
+        "name": name,
+        "caption": caption,
+        "alt": described(figure, caption),
+        "source": source,
+        "width": width,
+    }
 
 
 def described(figure: Figure, caption: str) -> str:

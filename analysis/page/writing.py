@@ -1,9 +1,8 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -14,6 +13,7 @@ from ...simulator.parts.text import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
 from .. import choices, claims, speeds, staleness, summary, worlds
+from ..facts import Entry
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -29,16 +29,6 @@ EVERY_S = 5.0
 RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
 NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 """A cell with a number, also with its interval and count."""
-
-
-class TextTable(NamedTuple):
-    """A table whose cells are text, and which of its columns hold numbers."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    numeric: list[bool]
-    notes: list[str]
 
 
 def write(study: Study, file: str | Path | None = None) -> Path:
@@ -128,7 +118,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
             reasons=_table("", runs.reasons(manifest)),
             troubled=_table("", troubled) if len(troubled) else None,
             under_way=_table("", under_way) if len(under_way) else None,
-            sections=[] if nothing else method.checklist(manifest),
+            sections={} if nothing else method.checklist(manifest),
             scenario=scenario,
             scenario_name=name,
             scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
@@ -142,7 +132,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
     )
 
 
-def yaml_of(scenario: Mapping[str, Any]) -> str:
+def yaml_of(scenario: Entry) -> str:
     """Returns the scenario of a manifest as YAML that can be run.
 
     Entries without a value are left out, but in variants, where they remove something.
@@ -152,7 +142,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
     return dialect.dump(without_nothing(plain) | kept)
 
 
-def _tables(study: Study) -> Iterator[TextTable]:
+def _tables(study: Study) -> Iterator[dict[str, object]]:
     if is_world(study.manifest):
         for title, frame in worlds.report_of(study.manifest).tables(study):
             yield _table(title, frame)
@@ -169,14 +159,22 @@ def _tables(study: Study) -> Iterator[TextTable]:
         yield _table("Staleness (commits), by groups of clients.", divided)
 
 
-def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTable:
+def _table(
+    title: str, frame: pd.DataFrame, notes: Sequence[str] = ()
+) -> dict[str, object]:
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)
     ]
     columns = zip(*rows, strict=True)
     numeric = [all(map(NUMBERS.fullmatch, cells)) for cells in columns]
-    return TextTable(title, list(map(str, frame.columns)), rows, numeric, list(notes))
+    return {
+        "title": title,
+        "columns": list(map(str, frame.columns)),
+        "rows": rows,
+        "numeric": numeric,
+        "notes": notes,
+    }
 
 
 def _verdicts(found: pd.DataFrame) -> str:
@@ -185,7 +183,7 @@ def _verdicts(found: pd.DataFrame) -> str:
     return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."
 
 
-def _visible(value: Any) -> Any:
+def _visible(value: object) -> object:
     return printable(value) if type(value) is str else value
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,10 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
         yield "comparison", comparison(_compared(seen), name)
 
 
-def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
+Item = TypeVar("Item")
+
+
+def _called(study: Study, of_groups: dict[str, Item]) -> dict[str, Item]:
     return {layout.name(study, group): value for group, value in of_groups.items()}
 
 
@@ -165,7 +168,7 @@ def _bars(axis: Axes, measured: pd.DataFrame, column: str) -> None:
         axis.invert_yaxis()
 
 
-def _intervals(samples: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _intervals(samples: list[pd.Series]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     known = (np.asarray(sample, np.float64) for sample in samples)
     found = [t_interval(values[np.isfinite(values)]) for values in known]
     mean, low, high = np.array(found).T

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from ...simulator.files.timeline import PAIRS, Outcome
 from .. import frames
@@ -283,7 +283,7 @@ def histogram(ages: pd.DataFrame) -> pd.DataFrame:
 def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Returns means over the runs of the same keys, and the largest of maxima."""
     names = [name for name in table.columns if name not in ("run", *keys)]
-    how: dict[str, Any] = dict.fromkeys(names, "mean")
+    how = dict.fromkeys(names, "mean")
     how |= {name: "max" for name in names if name.endswith("_max")}
     found = table.groupby(keys, sort=False).agg(how)
     if "start_s" in found:  # of runs of which each is in its steady state
@@ -398,7 +398,9 @@ def _clients_of(
 ) -> pd.DataFrame:
     number = int(run.num_clients)
 
-    def sums(clients: Any, values: Any = None) -> Float[np.ndarray, " K"]:
+    def sums(
+        clients: Int[np.ndarray, " n"], values: Num[np.ndarray, " n"] | None = None
+    ) -> Float[np.ndarray, " K"]:
         return np.bincount(clients - 1, values, number)
 
     def mean(name: str) -> Float[np.ndarray, " K"]:

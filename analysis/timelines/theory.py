@@ -8,12 +8,13 @@ They hold for the steady state: `measures` takes it after the start of a run.
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from .. import theory
+from ..facts import Entry
 from ..laws import (
     InfiniteMeanError,
     ScenarioWorld,
@@ -48,7 +49,7 @@ class ClosedForms(NamedTuple):
     law: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]] | None
 
 
-def closed_forms(entry: dict[str, Any]) -> ClosedForms:
+def closed_forms(entry: Entry) -> ClosedForms:
     """Returns the closed forms that hold for a run.
 
     Its protocol says which may hold (`facts`); without, as in a study that an
@@ -61,7 +62,7 @@ def closed_forms(entry: dict[str, Any]) -> ClosedForms:
     )
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
-    if not all(group.config.get("compute") for group in world.groups):
+    if not all(config.get("compute") for config, _ in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
     known = {"available": {}} | facts.get("closed_forms", {})
     if entry.get("overhead_s"):  # secure sums are in no law

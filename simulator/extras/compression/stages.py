@@ -9,7 +9,7 @@ omega).
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from jaxtyping import Float
 
@@ -31,7 +31,7 @@ from ...problem.shape import ProblemShape
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import client_work, kernel
     from ...engine.client_work import Work
@@ -43,7 +43,7 @@ else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
     client_work = Late("...engine.client_work", __package__)
-    Array = Work = HorizontalProblem = RunSetup = Any
+    Array = PyTree = Work = HorizontalProblem = RunSetup = Any
 
     AnyCompressor = Annotated[Any, AnyPart("compressors")]
 """Any compressor, chosen by its kind."""
@@ -72,13 +72,13 @@ class Compressor(Part):
     def num_bytes(self, shape: ProblemShape) -> int:
         """Returns the bytes of a message, indices and scales included."""
 
-    def start(self, values: Any, arrays: Any) -> Any:
+    def start(self, values: Any, arrays: Any) -> PyTree:
         """Returns the state of one client before its first message: by default none."""
 
     @abstractmethod
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         """Returns the compressed vector, and the state."""
 
 
@@ -92,7 +92,7 @@ class Remembered(NamedTuple):
     """
 
     memory: Float[Array, " P"] | None
-    own: Any
+    own: PyTree
 
 
 class Compression(StagePart):
@@ -130,7 +130,7 @@ class Compression(StagePart):
     def feedback_of(self, variance: float | None) -> Feedback:
         """Returns what is remembered of errors with a compressor of a variance."""
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         variance = self.compressor.variance(setup.shape.num_weights)
         memory = self.feedback_of(variance)
         scale = 1.0 if memory == "none" else 1 / (1 + (variance or 0.0))
@@ -145,14 +145,7 @@ class Compression(StagePart):
     def compressed(
         self, given: Float[Array, "..."], state: Remembered, job: ClientJob, of: int
     ) -> tuple[Float[Array, "..."], Remembered, Float[Array, ""]]:
-        """Returns what arrives of a message, the memory, and the relative error.
-
-        Args:
-            given: The message.
-            state: What is remembered of the client.
-            job: Its job, which keys what is drawn.
-            of: Direction of the message, for the keys of what is drawn.
-        """
+        """Returns what arrives of a message, the memory, and the relative error."""
         key, values, memory = None, given.reshape(-1), state.memory
         if self.compressor.draws:
             assert job.key is not None

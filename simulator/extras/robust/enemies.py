@@ -7,7 +7,7 @@ likes, of the bytes that an honest message has. Its time is an honest job's;
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -25,7 +25,7 @@ from ...world.streams import Purpose, Streams
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import kernel
     from ...engine.setup import RunSetup
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
-    Array = HorizontalProblem = RunSetup = Any
+    Array = PyTree = HorizontalProblem = RunSetup = Any
 
 
 class EnemyOptions(StagePart):
@@ -121,7 +121,7 @@ class EnemyPart(EnemyOptions, AttackPart):
     _enemies: Bool[Array, " K"]
     _honest: Bool[Array, " K"]
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns an attack by the enemies of a run."""
         method, K, seed = (
             setup.scenario.algorithm,
@@ -136,8 +136,8 @@ class EnemyPart(EnemyOptions, AttackPart):
         )
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
+        self, row: ServerRow, contributions: Contributions, state: PyTree
+    ) -> tuple[Contributions, PyTree]:
         """Returns the contributions with the enemies' messages."""
         workers = row.event.worker
         flags, honest = (
@@ -145,7 +145,8 @@ class EnemyPart(EnemyOptions, AttackPart):
             for each in (self._enemies, self._honest)
         )
         state = self.after(row, contributions, honest, state)
-        message: Any = contributions.message
+        message = contributions.message
+        assert message is not None
         attacked = jax.lax.cond(
             flags.any(),
             lambda: jnp.where(
@@ -162,8 +163,8 @@ class EnemyPart(EnemyOptions, AttackPart):
         row: ServerRow,
         contributions: Contributions,
         honest: Bool[Array, " W"],
-        state: Any,
-    ) -> Any:
+        state: PyTree,
+    ) -> PyTree:
         """Returns the state after a row that enemies overhear: by default as before.
 
         Args:
@@ -176,7 +177,7 @@ class EnemyPart(EnemyOptions, AttackPart):
 
     @abstractmethod
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         """Returns what takes the place of each message if an enemy sends it.
 
@@ -193,7 +194,7 @@ class InformedPart(EnemyPart):
     computed.
     """
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> PyTree:
         """Returns a table of no message, and flags of the clients that have sent."""
         K = problem.num_clients
         return jnp.zeros((K, *weights.shape), weights.dtype), jnp.zeros(K, bool)
@@ -203,15 +204,15 @@ class InformedPart(EnemyPart):
         row: ServerRow,
         contributions: Contributions,
         honest: Bool[Array, " W"],
-        state: Any,
-    ) -> Any:
+        state: PyTree,
+    ) -> PyTree:
         messages, known = state
         workers = jnp.where(honest, row.event.worker, known.size)  # out of the table
         messages = messages.at[workers].set(contributions.message, mode="drop")
         return messages, known.at[workers].set(True, mode="drop")
 
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         """Returns the messages of the enemies, all the same."""
         messages, known = state
@@ -249,7 +250,7 @@ class SignFlip(EnemyPart):
     """Length of what is sent over that of the work."""
 
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         return -self.factor * message
 

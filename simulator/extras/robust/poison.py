@@ -1,6 +1,6 @@
 """Enemies that learn from rows whose labels they have changed."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from jaxtyping import Bool, Num
@@ -17,7 +17,7 @@ from .enemies import EnemyOptions
 if TYPE_CHECKING:
     import equinox as eqx
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import client_work
     from ...engine.client_work import Work
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     eqx, jnp = Late("equinox"), Late("jax.numpy")
     client_work = Late("...engine.client_work", __package__)
-    Array = Work = RunSetup = Any
+    Array = PyTree = Work = RunSetup = Any
 
 
 class LabelFlip(EnemyOptions, LocalWork):
@@ -54,7 +54,7 @@ class LabelFlip(EnemyOptions, LocalWork):
                 f"samples of their own, got 'common'; remove it",
             )
 
-    def owned(self, setup: Any) -> Bool[np.ndarray, " N"]:
+    def owned(self, setup: RunSetup) -> Bool[np.ndarray, " N"]:
         """Returns flags of the rows that enemies have.
 
         Raises:
@@ -79,14 +79,14 @@ class LabelFlip(EnemyOptions, LocalWork):
             )
         return held[1]
 
-    def make(self, setup: RunSetup, constants: Constants, **facts: Any) -> Any:
+    def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
         """Returns the local steps of a run with enemies."""
         owned, data = self.owned(setup), setup.shares.data
         y, flags = data.y_train, owned.reshape(-1, *(1,) * (data.y_train.ndim - 1))
         labels = jnp.asarray(np.where(flags, data.num_classes - 1 - y, y))
         return super().make(setup, constants, _labels=labels, **facts)
 
-    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Any]:
+    def __call__(self, job: ClientJob, state: PyTree) -> tuple[Work, PyTree]:
         """Returns the contribution, and the state of the client's optimiser."""
         labels = self._labels.astype(job.problem.y.dtype)
         problem = eqx.tree_at(lambda p: p.y, job.problem, labels)

@@ -6,14 +6,14 @@ board has the same numbers as an export afterwards.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ....analysis.files import ROOM, written
 from ....analysis.frames import Study
 from ...files.study import load
 from ...files.study.study import look_until_complete
-from .records import RunRecord, has_ended, opening, records, values
+from .records import Row, RunRecord, has_ended, opening, records, values
 from .tensorboard import RunFiles, check_library
 
 EVERY_S = 2.0
@@ -102,7 +102,7 @@ class _FollowedRun:
         self.files = files
         self._logged: dict[tuple[float, int], set[str]] = {}
 
-    def log(self, rows: list[dict[Any, Any]]) -> None:
+    def log(self, rows: Sequence[Row]) -> None:
         """Logs what was not logged before.
 
         Args:

@@ -6,12 +6,13 @@ A text that begins like a formula has a single quote in front (`markup.no_formul
 import json
 from csv import QUOTE_NONNUMERIC
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
+from ....analysis.facts import Entry
 from ....analysis.frames import OF_A_RUN, Study
 from ....analysis.markup import no_formulas, quoted
 from ...files.study import COLUMNS, LEFT_OUT, is_summary
@@ -54,7 +55,7 @@ def _save(table: pd.DataFrame, path: Path) -> None:
     csv.write_csv(pa.Table.from_pandas(table, preserve_index=False), path)
 
 
-def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
+def _described(study: Study, run: Entry) -> dict[object, object]:
     told = {
         key: json.dumps(value) if isinstance(value, dict | list) else value
         for key, value in run.items()
@@ -65,5 +66,5 @@ def _described(study: Study, run: dict[str, Any]) -> dict[str, Any]:
     return {quoted(key): quoted(value) for key, value in told.items()}
 
 
-def _as_json(cell: Any) -> str:
+def _as_json(cell: np.ndarray | None) -> str:
     return "" if cell is None else json.dumps([value.item() for value in cell])

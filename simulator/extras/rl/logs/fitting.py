@@ -278,7 +278,7 @@ def _step(key: str, seconds: np.ndarray, measured: Entry, grain: float) -> Fitte
 def _remembered(
     key: str, values: np.ndarray, measured: Entry, grain: float = 0.0
 ) -> Fitted | None:
-    """Fits a law with memory to values that follow each other; None if they have none."""
+    """Fits a law with memory to successive values; None if they have none."""
     values = values[:MOST]
     series = Series(np.arange(float(values.size)), values)
     fit = fit_alone(series, measured, grain)
