@@ -12,12 +12,7 @@ import pandas as pd
 from . import bounds
 from .frames import Study, check_groups, groups
 from .statistics import LEVEL, confidence, t_interval
-from .targets import (
-    default_target,
-    final_bounds,
-    for_means,
-    times_to_target,
-)
+from .targets import default_target, final_bounds, for_means, times_to_target
 
 FINAL, TO_TARGET = "final", "to target"
 """Quantities that are compared: final values, and what a target cost."""

@@ -11,11 +11,7 @@ from .clients import GROUP, groups
 from .facts import Entry
 from .frames import Study, check_groups, joined
 from .laws import ScenarioWorld
-from .theory import (
-    activation_from_rates,
-    embedding_age_law,
-    exponential_staleness_law,
-)
+from .theory import activation_from_rates, embedding_age_law, exponential_staleness_law
 
 Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 """Law of a client's staleness: ages in commits, and their probability."""

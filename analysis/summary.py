@@ -10,14 +10,7 @@ from ..simulator.parts.text import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import joules_by_end
-from .frames import (
-    Study,
-    described,
-    evaluations,
-    first_metric,
-    groups,
-    runs,
-)
+from .frames import Study, described, evaluations, first_metric, groups, runs
 from .spending import Spent, protected, spending, swept
 from .staleness import exact, measured
 from .statistics import MIDDLE, t_interval

@@ -9,15 +9,7 @@ import pandas as pd
 
 from ..simulator.files.study import StudyError
 from ..simulator.scenario.tuning import objective
-from .frames import (
-    Study,
-    described,
-    evaluations,
-    first_metric,
-    groups,
-    metric_of,
-    runs,
-)
+from .frames import Study, described, evaluations, first_metric, groups, metric_of, runs
 from .phases import evaluations_by
 from .statistics import (
     Interval,

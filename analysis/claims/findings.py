@@ -119,9 +119,7 @@ def evaluate(study: Study) -> pd.DataFrame:
 
 
 def judge(
-    measured: Measured,
-    claims: Sequence[Claim | Entry],
-    plan: ReplicatePlan,
+    measured: Measured, claims: Sequence[Claim | Entry], plan: ReplicatePlan
 ) -> pd.DataFrame:
     """Returns a row per claim, as `evaluate` does, of what was measured of a study."""
     if plan.looks:

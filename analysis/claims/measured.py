@@ -171,9 +171,7 @@ def _ends_of(cell: str) -> tuple[float, float]:
 
 
 def measure(
-    study: Study,
-    claims: Iterable[Claim | Entry],
-    metrics: Sequence[str] = (),
+    study: Study, claims: Iterable[Claim | Entry], metrics: Sequence[str] = ()
 ) -> Measured:
     """Measures what some claims need of a study.
 
@@ -209,8 +207,7 @@ def measure(
 
 
 def as_written(
-    claims: Iterable[Claim | Entry],
-    metrics: Mapping[str, Metric] | None = None,
+    claims: Iterable[Claim | Entry], metrics: Mapping[str, Metric] | None = None
 ) -> list[Claim]:
     """Returns claims from the manifest of a study.
 

@@ -8,15 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from ..frames import (
-    Study,
-    follow,
-    groups,
-    ordered,
-    runs,
-    swept_columns,
-    swept_keys,
-)
+from ..frames import Study, follow, groups, ordered, runs, swept_columns, swept_keys
 from . import layout, style
 from .lines import split, worded
 

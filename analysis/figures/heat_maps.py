@@ -192,9 +192,7 @@ Steps = tuple[list[Any], list[Any]]
 
 
 def points(
-    study: Study,
-    keys: tuple[str, str] | None = None,
-    at: At | None = None,
+    study: Study, keys: tuple[str, str] | None = None, at: At | None = None
 ) -> pd.DataFrame:
     """Returns the groups of a study by their values of two swept keys.
 

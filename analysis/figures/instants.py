@@ -34,10 +34,7 @@ def _drawn(study: Study, metric: str, time: float) -> Figure:
 
 
 def values_after(
-    study: Study,
-    metric: str = "test_accuracy",
-    at: float = 60.0,
-    against: str = "time",
+    study: Study, metric: str = "test_accuracy", at: float = 60.0, against: str = "time"
 ) -> Figure:
     """Draws each group's mean value of a metric at an instant, with its interval.
 

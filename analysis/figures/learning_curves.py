@@ -44,9 +44,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def convergence(
-    study: Study,
-    metric: str = "test_accuracy",
-    against: str = "time",
+    study: Study, metric: str = "test_accuracy", against: str = "time"
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 

@@ -9,15 +9,7 @@ import pandas as pd
 from ...simulator.files.study import StudyError
 from ...simulator.parts.text import is_meant, shown
 from ...simulator.scenario.study import short_names
-from ..frames import (
-    Study,
-    follow,
-    ordered,
-    runs,
-    short,
-    swept_columns,
-    swept_keys,
-)
+from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
 
 At = Mapping[str, object]

@@ -49,11 +49,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def time_to_target_over(
-    study: Study,
-    key: str,
-    metric: str,
-    value: float,
-    at: At | None = None,
+    study: Study, key: str, metric: str, value: float, at: At | None = None
 ) -> Figure:
     """Draws the virtual time to a target against a swept number.
 
@@ -83,11 +79,7 @@ def time_to_target_over(
     return figure
 
 
-def commits_over(
-    study: Study,
-    key: str,
-    at: At | None = None,
-) -> Figure:
+def commits_over(study: Study, key: str, at: At | None = None) -> Figure:
     """Draws the commits until runs stopped at their target against a swept number.
 
     Medians with 95 % intervals. A run that did not stop there is a hollow
@@ -110,11 +102,7 @@ def commits_over(
 
 
 def _medians_over(
-    study: Study,
-    key: str,
-    times: pd.DataFrame,
-    words: str,
-    at: At | None,
+    study: Study, key: str, times: pd.DataFrame, words: str, at: At | None
 ) -> tuple[Figure, Axes]:
     """Draws medians of `times_to_target`; the vertical axis has no label yet."""
     lines, along = lines_over(study, key, at)

@@ -54,9 +54,7 @@ class Venue(NamedTuple):
     font: str = SERIF
     aspect: float = 0.7
 
-    def settings(
-        self,
-    ) -> "dict[RcKeyType, object]":
+    def settings(self) -> "dict[RcKeyType, object]":
         """Returns Matplotlib's settings."""
         small = self.points - 1
         return {

@@ -15,13 +15,7 @@ from jaxtyping import Float
 
 from .. import theory
 from ..facts import Entry
-from ..laws import (
-    InfiniteMeanError,
-    ScenarioWorld,
-    column,
-    distinct,
-    laws,
-)
+from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws
 from ..theory import queues
 
 LINKS = ("upload", "download")

@@ -53,9 +53,7 @@ OUTCOMES = {
     "lost": Outcome.LOST,
     "rejected": Outcome.REJECTED,
 }
-PRESETS = {
-    "pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"},
-}
+PRESETS = {"pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"}}
 """Documented columns of others' logs, by their names.
 
 `pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,

@@ -70,9 +70,7 @@ class RolloutSource(NamedTuple):
 
 
 def source_of(
-    identity: dict[str, Any],
-    world: RolloutScenario,
-    play: Callable[[], Played],
+    identity: dict[str, Any], world: RolloutScenario, play: Callable[[], Played]
 ) -> RolloutSource:
     """Returns a world of samples that is to be written."""
     entry = {

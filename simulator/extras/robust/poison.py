@@ -51,7 +51,7 @@ class LabelFlip(EnemyOptions, LocalWork):
         if method.samples == "common":
             raise LocatedError(
                 f"samples must be left out with {self.kind}, for enemies have "
-                f"samples of their own, got 'common'; remove it",
+                f"samples of their own, got 'common'; remove it"
             )
 
     def owned(self, setup: RunSetup) -> Bool[np.ndarray, " N"]:

@@ -180,9 +180,7 @@ class Gradients(Learner):
         job, _, version, slot = recorder.current(client)
         keep = recorder.latest(1).write_slot if self._applied else [NO_SLOT]
         event = self._numerics.event(
-            *(client, job, recorder.version),
-            read_slot=slot,
-            keep_slot=int(keep[0]),
+            *(client, job, recorder.version), read_slot=slot, keep_slot=int(keep[0])
         )
         given = self._numerics.given.packed(self._given(event))
         return {"version": version}, given

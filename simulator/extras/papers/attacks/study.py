@@ -72,9 +72,7 @@ def _needs_state(scenario: Scenario) -> bool:
     return not scenario.problem.model.is_linear or scenario.problem.l2 > 0
 
 
-def _victim(
-    scenario: Scenario,
-) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
+def _victim(scenario: Scenario) -> tuple[np.ndarray, tuple[int, ...], report.Attack]:
     from ....problem.data.outputs import form
     from ....problem.learning import dataset
 

@@ -31,11 +31,7 @@ class Layers(Net[Array]):
     """
 
     def __init__(
-        self,
-        parameters: Arrays,
-        *,
-        running: Arrays = (),
-        groups: int | None = None,
+        self, parameters: Arrays, *, running: Arrays = (), groups: int | None = None
     ) -> None:
         """Takes the arrays of one tracing.
 

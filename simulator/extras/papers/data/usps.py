@@ -26,14 +26,10 @@ PUBLISHED = Published(
     licence="none stated; made available by AT&T for research",
     files=(
         PublishedFile(
-            TRAIN,
-            "md5:ec16c51db3855ca6c91edd34d0e9b197",
-            urls=(f"{PAGE}{TRAIN}",),
+            TRAIN, "md5:ec16c51db3855ca6c91edd34d0e9b197", urls=(f"{PAGE}{TRAIN}",)
         ),
         PublishedFile(
-            TEST,
-            "md5:8ea070ee2aca1ac39742fdd1ef5ed118",
-            urls=(f"{PAGE}{TEST}",),
+            TEST, "md5:8ea070ee2aca1ac39742fdd1ef5ed118", urls=(f"{PAGE}{TEST}",)
         ),
     ),
     copies=(

@@ -9,12 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ..world.record import Rollouts, SampleOutcome
-from .fitting import (
-    Fitted,
-    fit_lengths,
-    fit_pace,
-    fit_steps,
-)
+from .fitting import Fitted, fit_lengths, fit_pace, fit_steps
 from .reading import SampleLog
 from .record import ends, group_sizes, loads, slots
 

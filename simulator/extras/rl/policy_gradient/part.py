@@ -95,14 +95,14 @@ class PolicyGradient(Algorithm):
         if self.batch != 1:
             raise LocatedError(
                 f"batch must be 1, for a sample has one prompt, got {self.batch}; "
-                f"remove it, and say the samples of a step by protocol.trainer.samples",
+                f"remove it, and say the samples of a step by protocol.trainer.samples"
             )
         for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
             if getattr(self, name) is not None and self.correction != of:
                 raise LocatedError(
                     f"{name} must be left out with the correction "
                     f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
-                    f"take {of}",
+                    f"take {of}"
                 )
         return self
 
@@ -122,14 +122,14 @@ class PolicyGradient(Algorithm):
             raise LocatedError(
                 f"algorithm.advantage must be reward where groups are of one sample, "
                 f"or not complete, got {self.advantage!r}; change it, or set "
-                f"protocol.generation.group",
+                f"protocol.generation.group"
             )
         if problem.loss not in LIKELIHOODS or problem.model.shaped:
             raise LocatedError(
                 f"problem.loss must be softmax or sigmoid, of a model of this package, "
                 f"for the algorithm 'policy_gradient', whose policy is the chances of "
                 f"classes, got {problem.loss!r} and the model {problem.model.kind!r}; "
-                f"change them",
+                f"change them"
             )
 
     @override

@@ -10,13 +10,7 @@ from .events import RolloutEvents
 from .options import RolloutOptions
 from .record import Rollouts, SampleOutcome
 
-__all__ = [
-    "RolloutDraws",
-    "RolloutOptions",
-    "Rollouts",
-    "SampleOutcome",
-    "play",
-]
+__all__ = ["RolloutDraws", "RolloutOptions", "Rollouts", "SampleOutcome", "play"]
 
 
 def play(world: RolloutOptions, seed: int) -> Rollouts:

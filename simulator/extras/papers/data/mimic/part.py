@@ -171,9 +171,7 @@ def _read(
     return np.stack(x), y
 
 
-def _parse(
-    path: Path,
-) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
+def _parse(path: Path) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}
     for name in ("Hours", *features.VARIABLES):

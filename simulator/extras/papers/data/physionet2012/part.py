@@ -17,13 +17,7 @@ from .....problem.data.parts import Data, Scale
 from .....problem.data.split import finished
 from .. import clinical
 from ..clinical import HOURS
-from .stays import (
-    STAY,
-    VARIABLES,
-    Stays,
-    parse_outcomes,
-    parse_stays,
-)
+from .stays import STAY, VARIABLES, Stays, parse_outcomes, parse_stays
 
 SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
 OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"

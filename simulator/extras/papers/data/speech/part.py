@@ -62,7 +62,7 @@ class Speech(FileData):
         if self.classes is not None:
             raise LocatedError(
                 "classes must not be set for speech, whose frames are never without "
-                "their neighbours; leave it out",
+                "their neighbours; leave it out"
             )
         return self
 

@@ -74,7 +74,7 @@ class SpokenDigits(FileData):
         if self.classes is not None:
             raise LocatedError(
                 "classes must not be set for spoken_digits, whose frames have classes "
-                "of their own; leave it out",
+                "of their own; leave it out"
             )
         return self
 
