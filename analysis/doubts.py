@@ -104,10 +104,6 @@ def _laws(key: str, part: object) -> Iterator[tuple[str, Entry]]:
 def mean(law: Entry, number: int) -> float:
     """Returns the mean of a law over some clients, seconds.
 
-    Args:
-        law: Entry of a law in a scenario.
-        number: Number of clients.
-
     Returns:
         Infinite where a client's law has no finite mean; NaN where it is not known.
     """

@@ -54,11 +54,6 @@ def protected(study: Study, counted: str = "epsilon") -> str:
     """Returns in words what epsilons of a study protect; "" where there are none.
 
     Of an older study, whose runs do not say it, the words are empty, too.
-
-    Args:
-        study: Study, finished or not.
-        counted: What is counted where the words are to stand: of anything but epsilon
-            there are none.
     """
     if counted != "epsilon":
         return ""

@@ -64,11 +64,6 @@ def histogram(
 def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale each client of a group was.
 
-    Args:
-        study: Study, finished or not.
-        group: Group of runs.
-        quantity: Quantity of the table, as in `histogram`.
-
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
 
@@ -91,10 +86,6 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
 
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale all clients and each group of clients of a scenario were.
-
-    Args:
-        study: Study, finished or not.
-        quantity: Quantity of the table, as in `histogram`, by group of runs.
 
     Returns:
         Columns group (of runs), clients (`all`, or the name of their group and how many
@@ -225,10 +216,6 @@ def staleness_law(study: Study, group: str) -> Law | None:
     from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
     if each upload refreshes those of all samples.
 
-    Args:
-        study: Study, finished or not.
-        group: Group of runs.
-
     Returns:
         From a client's number, ages in commits and their probabilities, of the quantity
         that `histogram` shows by default, after the start; None where another law
@@ -291,10 +278,6 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     """Returns the smallest staleness that at least a part of the counts are not above.
 
     A bin of several integers counts as evenly filled.
-
-    Args:
-        frame: Histogram, bins in increasing order.
-        part: Part of all counts, in (0, 1].
     """
     total = int(frame["count"].sum())
     if not total:

@@ -167,14 +167,7 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") -> str:
-    r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`.
-
-    Args:
-        table: Table, as from `results` or `verdicts`.
-        caption: Caption, plain text.
-        label: Label, letters and hyphens.
-        method: How numbers were found, for a comment.
-    """
+    r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`."""
     cells = table.map(_in_latex).set_axis([_head(str(name)) for name in table], axis=1)
     shape = "".join(_shape(table[name]) for name in table)
     rows = cells.to_latex(index=False, escape=False, column_format=shape)

@@ -281,10 +281,6 @@ def resolution(times: pd.DataFrame, unit: str = "s") -> str:
     """Returns how closely times to a target are known, in words; "" if none is.
 
     Evaluations alone see a target reached: a time is known up to the one before.
-
-    Args:
-        times: Columns reached, low, high, as from `times_to_target`.
-        unit: Unit of the times.
     """
     apart = (times["high"] - times["low"])[times["reached"]]
     apart = apart[(apart > 0) & np.isfinite(apart)]

@@ -82,11 +82,6 @@ def add_note(
     """Writes a note below a figure; `supxlabel("")` removes it.
 
     For a venue it is not drawn: its words are the caption's.
-
-    Args:
-        figure: Figure with its legend.
-        words: Parts of the note; empty ones are left out.
-        legend_below: Whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
     say(figure, note)
@@ -177,14 +172,7 @@ def grid(number: int) -> tuple[int, int]:
 def panels(
     figure: Figure, number: int, columns: int, *, shared: bool = True
 ) -> list[Axes]:
-    """Returns axes in rows; shared ones have numbers below each column alone.
-
-    Args:
-        figure: Figure without axes.
-        number: Number of panels; the last row may be shorter than the others.
-        columns: Number of columns.
-        shared: Whether all have the same axes.
-    """
+    """Returns axes in rows; shared ones have numbers below each column alone."""
     high = math.ceil(number / columns)
     every = figure.subplots(high, columns, sharex=shared, sharey=shared, squeeze=False)
     for axes in every.flat[number:]:

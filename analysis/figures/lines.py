@@ -112,10 +112,6 @@ def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
 def is_at(column: pd.Series, value: object) -> pd.Series:
     """Says which rows of a column of swept values have one of them.
 
-    Args:
-        column: Swept values, called like their key.
-        value: The value, or what labels or columns print of it.
-
     Raises:
         StudyError: None has.
     """

@@ -69,12 +69,7 @@ def staleness_tails(study: Study) -> Figure:
 
 
 def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a staleness and which part of the counts is at least so large.
-
-    Args:
-        frame: Histogram, as `analysis.staleness.histogram` returns it. A bin of several
-            integers stands at its smallest.
-    """
+    """Returns a staleness and which part of the counts is at least so large."""
     counts = frame["count"].to_numpy(np.float64)
     at_least = np.cumsum(counts[::-1])[::-1] / counts.sum()
     low = frame["low"].to_numpy(np.float64)

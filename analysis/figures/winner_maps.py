@@ -272,12 +272,7 @@ def label_ratios(bar: Colorbar, image: AxesImage) -> None:
 
 
 def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
-    """Draws lines between cells that are next to each other and on different sides.
-
-    Args:
-        axes: Axes with the cells.
-        sides: Number of the side of each cell; below 0 where there is no cell.
-    """
+    """Draws lines between cells that are next to each other and on different sides."""
 
     def borders(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.argwhere((one >= 0) & (other >= 0) & (one != other)) + 0.5

@@ -169,9 +169,6 @@ def by_run(counted: RunCounts) -> pd.DataFrame:
 def parallelism(run: Any) -> dict[str, float]:
     """Returns how many of a run's jobs can be computed at once, NaN if not known.
 
-    Args:
-        run: Run with `jobs` and `waves`, as `simulator.waves.CriticalPath` counts them.
-
     Returns:
         jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
     """
@@ -182,9 +179,6 @@ def parallelism(run: Any) -> dict[str, float]:
 
 def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     """Averages measured runs over the replicates of each group, in their order.
-
-    Args:
-        measured: Table of `by_run`.
 
     Returns:
         The same columns without run, and with `replicates`.
@@ -223,10 +217,6 @@ def by_client_group(
     counted: RunCounts, group_of: Mapping[str, pd.Series]
 ) -> pd.DataFrame:
     """Measures the staleness of the groups into which a scenario divides its clients.
-
-    Args:
-        counted: What is counted of the runs, with these groups.
-        group_of: Names of the clients' groups, as in `tally`.
 
     Returns:
         Columns group, clients (`all`, or the name of their group and how many it has),

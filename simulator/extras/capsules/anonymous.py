@@ -96,10 +96,6 @@ def without_hidden_texts(entries: Sequence[PackedFile]) -> Iterator[PackedFile]:
 def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
     """Refuses files that name someone, by their paths or their texts.
 
-    Args:
-        entries: All files of a capsule, with its metadata.
-        names: What must not be found, and what it is.
-
     Raises:
         StudyError: Something is found; the first place, and how many more.
     """

@@ -113,10 +113,6 @@ def columns_of(text: str | None) -> dict[str, str] | None:
 def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> ClientLog:
     """Reads a log of jobs.
 
-    Args:
-        log: CSV, JSON Lines or Parquet, as the module's description has it.
-        columns: Columns of the file, by what they are called here.
-
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """

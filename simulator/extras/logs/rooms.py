@@ -217,9 +217,6 @@ def _rooms(tried: Sequence[Float[np.ndarray, "_ clients"]]) -> list[Room]:
 
     Groups are compared by their sums; they are joined if their likelihood as one room
     is above that as two, too. The level is 1 % over all pairs and widths (Bonferroni).
-
-    Args:
-        tried: What is unforeseen, in intervals of several widths.
     """
     if not tried:
         return []
@@ -254,10 +251,6 @@ def _aligned(every: Sequence[Series], width: float) -> Float[np.ndarray, "n clie
     """Returns mean logarithms of durations by intervals; where none begin, as before.
 
     Each client's are without a linear trend: two that drift are not alike by that.
-
-    Args:
-        every: Series.
-        width: Of an interval, in rounds, or in usual cycles of a client.
     """
     if all(one.interval is not None for one in every):
         at = [(np.asarray(one.interval) / width).astype(np.int64) for one in every]

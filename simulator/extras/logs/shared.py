@@ -111,13 +111,7 @@ class Common(NamedTuple):
 
 
 def common(seen: SeenTogether, share: float, correlation: float) -> Common:
-    """Filters and smooths the factor of a share of the variance of all scores.
-
-    Args:
-        seen: Scores by interval.
-        share: Of the factor in their variance.
-        correlation: Of the factor's scores from an interval to the next.
-    """
+    """Filters and smooths the factor of a share of the variance of all scores."""
     own, root, a, p = 1 - share, share**0.5, 0.0, 1.0
     out = np.empty((5, seen.number.size))
     for j, (n, s, ss) in enumerate(zip(*(c.tolist() for c in seen), strict=True)):

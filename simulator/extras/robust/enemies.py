@@ -165,14 +165,7 @@ class EnemyPart(EnemyOptions, AttackPart):
         honest: Bool[Array, " W"],
         state: PyTree,
     ) -> PyTree:
-        """Returns the state after a row that enemies overhear: by default as before.
-
-        Args:
-            row: The row.
-            contributions: Its contributions.
-            honest: Flags of those of clients without any attack.
-            state: State before.
-        """
+        """Returns the state after a row that enemies overhear: by default as before."""
         return state
 
     @abstractmethod

@@ -197,10 +197,6 @@ class CifarNetwork(NamedTuple):
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
         """Returns the logits of a batch, normalised by itself, and its statistics.
 
-        Args:
-            weights: Flat vector; its own running statistics are not used.
-            x: Images plane by plane, row by row; all of them count.
-
         Returns:
             The logits; means and unbiased variances in the order of the vector's end,
             without gradient, or nothing with group normalisation.

@@ -40,13 +40,7 @@ def taken(
 
 
 def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array, " B"]:
-    """Returns the advantage of each sample, of groups one after the other.
-
-    Args:
-        kind: As in `PolicyGradient.advantage`.
-        reward: Rewards.
-        group: Samples of a group.
-    """
+    """Returns the advantage of each sample, of groups one after the other."""
     if kind == "reward":
         return reward
     of_group = reward.reshape(-1, group)
@@ -66,14 +60,7 @@ def weighted(
     ratio: Float[Array, " B *L"],
     advantage: Float[Array, " B *one"],
 ) -> tuple[Float[Array, " B *L"], Bool[Array, " B *L"]]:
-    """Returns w of samples, or tokens of answers, and whether it was limited.
-
-    Args:
-        correction: As in `PolicyGradient.correction`.
-        limit: c of `truncated`, epsilon of `clipped`.
-        ratio: r of each.
-        advantage: A of each sample, the same for all of its tokens.
-    """
+    """Returns w of samples, or tokens of answers, and whether it was limited."""
     limited = jnp.zeros(ratio.shape, bool)
     if correction == "none":
         return jnp.ones_like(ratio), limited
