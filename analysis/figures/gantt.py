@@ -120,7 +120,7 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         )
         for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
             _draw_clients(axes, panel, those, seconds, used, marks)
-        stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
+        stack[-1, 0].set(xlabel=style.AXES["time"], xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         handles.append(
             Line2D([], [], label="commit", color=style.INK, marker="|", ls="")

@@ -80,9 +80,8 @@ def heat_map(
     if target is not None:
         values = time_to_target(study, metric, target, against)
         values = values.rename(columns={"median": "value"})
-        scale = layout.axis(study, against)
-        goal = layout.goal(study, metric, target)
-        scale = scale._replace(label=f"{scale.label} to {goal}")
+        label, scale = layout.axis(study, against)
+        label += f" to {layout.goal(study, metric, target)}"
         times = times_to_target(study, metric, target, against)
         notes = [protected(study, against), resolution(times, when.unit)]
         averages = "medians of {}"
@@ -91,21 +90,21 @@ def heat_map(
         if not values["known"].any():
             raise too_late(study, when)
         values = values.rename(columns={"mean": "value", "known": "reached"})
-        scale = style.Axis(f"{style.metric_label(metric, study)} after {when}")
+        label, scale = f"{style.metric_label(metric, study)} after {when}", 1.0
         notes = [seen_at(study, metric, when), protected(study, against)]
     else:
         finals = final_values(study, metric).groupby("group", sort=False)["value"]
         values = finals.agg(value="mean", reached="count", replicates="size")
         values = values.reset_index()
-        label = style.final_label(metric, study)
-        scale = style.Axis(f"{label}\n(mean of the last tenth of evaluations)")
+        label, scale = style.final_label(metric, study), 1.0
+        label += "\n(mean of the last tenth of evaluations)"
     table = groups.merge(values, on="group")
     swept = table.dropna(subset=[x, y])
     notes = [style.text(pinned(at), 80), _not_swept(table, swept), *notes]
     swept = swept[[x, y, "variant", "value", "reached", "replicates"]].assign(
-        number=scale.scale * swept["value"].where(np.isfinite(swept["value"])),
+        number=scale * swept["value"].where(np.isfinite(swept["value"])),
         word=[
-            _word(scale.scale * value, reached, of)
+            _word(scale * value, reached, of)
             for value, reached, of in zip(
                 *(swept[c] for c in ("value", "reached", "replicates")), strict=True
             )
@@ -132,16 +131,16 @@ def heat_map(
             label_cells(axes, steps)
             axes.set_title(style.text(layout.name(study, str(variant))))
         image = panels[0].get_images()[0]
-        figure.colorbar(image, ax=panels).set_label(scale.label)
+        figure.colorbar(image, ax=panels).set_label(label)
         right, up = (style.key_label(key, study) for key in (x, y))
         layout.say(figure, f"to the right: {right}; upwards: {up}")
         layout.say(figure, words_on_followers(study, x, right))
         layout.say(figure, words_on_followers(study, y, up))
         several = layout.replicates(swept["replicates"])
         layout.say(figure, f"cells: {averages.format(several)}")
-        label = mpl.rcParams["axes.labelsize"]
-        figure.supxlabel(right, fontsize=label)
-        figure.supylabel(up, fontsize=label)
+        size = mpl.rcParams["axes.labelsize"]
+        figure.supxlabel(right, fontsize=size)
+        figure.supylabel(up, fontsize=size)
     return figure
 
 

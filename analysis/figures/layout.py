@@ -148,17 +148,15 @@ def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.reshape([middle - low, high - middle], (2, -1)))
 
 
-def axis(study: Study, counted: str) -> style.Axis:
+def axis(study: Study, counted: str) -> tuple[str, float]:
     """Returns label and scale of a counted quantity; privacy names its accounting."""
-    found = style.axis(counted)
-    if counted != "epsilon":
-        return found
-    told = accounts(study).values()
+    label, scale = style.axis(counted)
+    told = accounts(study).values() if counted == "epsilon" else ()
     known = {(entry["accountants"][0], entry["delta"]) for entry in told}
-    if len(known) != 1:
-        return found
-    ((accountant, delta),) = known
-    return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
+    if len(known) == 1:
+        ((accountant, delta),) = known
+        label += f"\n(δ = {delta:g}, by {accountant})"
+    return label, scale
 
 
 def grid(number: int) -> tuple[int, int]:

@@ -78,7 +78,8 @@ class _Curves:
     def __init__(self, study: Study, metric: str, against: str) -> None:
         self.study, self.metric, self.against = study, metric, against
         self.known = groups(study)
-        self.looks, self.axis = facets.looks(study), layout.axis(study, against)
+        self.looks = facets.looks(study)
+        self.label, self.scale = layout.axis(study, against)
         self.references = _references(study, against)
         own = [group for group in self.known if group not in self.references]
         self.curves = mean_curves(study, own, metric, against)
@@ -95,7 +96,7 @@ class _Curves:
             look = look._replace(linestyle=style.DASHED)
             return axes.axhline(finals.mean()[group], zorder=2, **look._asdict())
         curve = self.curves[group]
-        x = self.axis.scale * curve["x"].to_numpy()
+        x = self.scale * curve["x"].to_numpy()
         if pale:
             thin = {"color": facets.PALE, "lw": 0.6, "zorder": 0.5}
             return axes.plot(x, curve["mean"], drawstyle="steps-post", **thin)[0]
@@ -151,7 +152,7 @@ def _of_all(drawn: _Curves) -> Figure:
     handles = [drawn.draw(axes, group) for group in drawn.known]
     drawn.finish(axes)
     ylabel = style.metric_label(drawn.metric, study)
-    axes.set(xlabel=drawn.axis.label, ylabel=ylabel)
+    axes.set(xlabel=drawn.label, ylabel=ylabel)
     layout.add_legend(figure, handles, labels)
     return figure
 
@@ -177,7 +178,7 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
         drawn.finish(axes)
         axes.set_title(style.text(title, 26), fontsize=layout.small())
     for axes in every[-columns:]:
-        axes.set_xlabel(drawn.axis.label)
+        axes.set_xlabel(drawn.label)
     for axes in every[::columns]:
         axes.set_ylabel(style.metric_label(drawn.metric, study))
     known = sorted(filter(None, handles), key=float)

@@ -124,8 +124,8 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
         if is_wide(spent["epsilon"]):
             axes.set_xscale("log")
-        axis = layout.axis(study, "epsilon")
-        axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
+        label, _ = layout.axis(study, "epsilon")
+        axes.set(xlabel=label, ylabel=style.final_label(metric, study))
         layout.add_legend(figure, handles, labels)
         note = (
             FINAL,

@@ -85,34 +85,23 @@ VAGUE = ("kind", "number", "scale", "value")
 """Keys that stand in many places of a scenario."""
 
 
-class Axis(NamedTuple):
-    """A quantity on an axis.
-
-    Attributes:
-        label: Name with the shown unit.
-        scale: Factor of the column that gives that unit.
-    """
-
-    label: str
-    scale: float = 1.0
-
-
 AXES = {
-    "time": Axis("Virtual time (s)"),
-    "commits": Axis("Commits"),
-    "contributions": Axis("Contributions applied"),
-    "epochs": Axis("Passes over the data"),
-    "bytes": Axis("Data sent (MB)", 1e-6),
-    "upload_bytes": Axis("Data uploaded (MB)", 1e-6),
-    "download_bytes": Axis("Data downloaded (MB)", 1e-6),
-    "rounds": Axis("Communication rounds"),
-    "messages": Axis("Messages"),
-    "epsilon": Axis("Privacy spent, ε of the client that spent most"),
-    "joules": Axis("Energy (J)"),
-    "computation_s": Axis("Time of computation (s)"),
-    "communication_s": Axis("Time of communication (s)"),
+    "time": "Virtual time (s)",
+    "commits": "Commits",
+    "contributions": "Contributions applied",
+    "epochs": "Passes over the data",
+    "bytes": "Data sent (MB)",
+    "upload_bytes": "Data uploaded (MB)",
+    "download_bytes": "Data downloaded (MB)",
+    "rounds": "Communication rounds",
+    "messages": "Messages",
+    "epsilon": "Privacy spent, ε of the client that spent most",
+    "joules": "Energy (J)",
+    "computation_s": "Time of computation (s)",
+    "communication_s": "Time of communication (s)",
 }
-"""Horizontal axes of curves, columns of `evaluations`."""
+"""Labels of horizontal axes of curves, columns of `evaluations`."""
+MEGABYTES = ("bytes", "upload_bytes", "download_bytes")
 
 STALENESS = {
     "contribution": "Staleness of contributions (commits)",
@@ -193,9 +182,11 @@ def key_label(key: str, study: Study | None = None) -> str:
     return text(f"{whose[:1].upper()}{whose[1:]}{group}: {last}{of_law}", 60)
 
 
-def axis(column: str) -> Axis:
-    """Returns label and scale of a column on the horizontal axis of curves."""
-    return AXES.get(column, Axis(metric_label(column)))
+def axis(column: str) -> tuple[str, float]:
+    """Returns the label of an axis, and the factor of its column in the shown unit."""
+    return AXES.get(column) or metric_label(
+        column
+    ), 1e-6 if column in MEGABYTES else 1.0
 
 
 def text(name: str, width: int = 34) -> str:

@@ -300,4 +300,4 @@ def _compared(
     if target is None:
         return f"{style.final_label(metric, study)}, {sides}"
     goal = layout.goal(study, metric, target)
-    return f"{layout.axis(study, against).label} to {goal}, {sides}"
+    return f"{layout.axis(study, against)[0]} to {goal}, {sides}"

@@ -103,7 +103,7 @@ def rerun(
     """
     from ...files.study import is_world
     from ...scenario.reading import loads, loads_any
-    from . import comparing, packing
+    from . import packing
 
     packed = packing.read(file)
     if packed.modules and not run_code:
@@ -123,7 +123,7 @@ def rerun(
             from ... import studies
 
             study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
-    found = comparing.compare(packed, study)
+    found = packing.compare(packed, study)
     _show(found)
     out.say(f"Study: {folder}")
     if not found.same:

@@ -9,7 +9,7 @@ omega).
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from jaxtyping import Float
 
@@ -82,17 +82,9 @@ class Compressor(Part):
         """Returns the compressed vector, and the state."""
 
 
-class Remembered(NamedTuple):
-    """What is kept of one client.
-
-    Attributes:
-        memory: What it has not sent (`ef`), or what the other side has of it (`ef21`);
-            None without a memory.
-        own: The compressor's state.
-    """
-
-    memory: Float[Array, " P"] | None
-    own: PyTree
+Remembered = tuple[Float[Array, " P"] | None, PyTree]
+"""What is kept of one client: what it has not sent (`ef`), or what the other side has
+of it (`ef21`), None without a memory; and the compressor's state."""
 
 
 class Compression(StagePart):
@@ -140,13 +132,13 @@ class Compression(StagePart):
     def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
         nothing = jnp.zeros_like(weights).reshape(-1)
         own = self.compressor.start(nothing, self._shapes)
-        return Remembered(None if self._memory == "none" else nothing, own)
+        return None if self._memory == "none" else nothing, own
 
     def compressed(
         self, given: Float[Array, "..."], state: Remembered, job: ClientJob, of: int
     ) -> tuple[Float[Array, "..."], Remembered, Float[Array, ""]]:
         """Returns what arrives of a message, the memory, and the relative error."""
-        key, values, memory = None, given.reshape(-1), state.memory
+        key, values, (memory, own) = None, given.reshape(-1), state
         if self.compressor.draws:
             assert job.key is not None
             # No client has the number of a direction.
@@ -154,7 +146,7 @@ class Compression(StagePart):
                 key = jax.random.fold_in(job.key if key is None else key, number)
         if memory is not None:
             values = values + memory if self._memory == "ef" else values - memory
-        made, own = self.compressor(values, state.own, key, self._shapes)
+        made, own = self.compressor(values, own, key, self._shapes)
         made = self._scale * made
         arrived, left = made, values - made
         if memory is not None and self._memory == "ef":
@@ -163,7 +155,7 @@ class Compression(StagePart):
             memory = arrived = memory + made
         squared = kernel.summed(jnp.square, values)
         error = kernel.summed(jnp.square, left) / jnp.where(squared > 0, squared, 1)
-        return arrived.reshape(given.shape), Remembered(memory, own), error
+        return arrived.reshape(given.shape), (memory, own), error
 
 
 class Compress(Compression, SendPart):
@@ -234,7 +226,7 @@ class Broadcast(Compression, ReadPart):
         return "ef21"
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
-        return super().start(problem, weights)._replace(memory=weights.reshape(-1))
+        return weights.reshape(-1), super().start(problem, weights)[1]
 
     def __call__(
         self, job: ClientJob, state: Remembered

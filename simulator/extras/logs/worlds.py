@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -31,7 +31,8 @@ from ...scenario.reading import read_any, validated_world
 from ...scenario.study import expand, is_same
 from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
-from .rooms import TogetherFit, fit_together
+from .rooms import fit_together
+from .shared import Entry
 from .timelines import read_of, source_of
 
 MOST_CLIENTS = 10_000
@@ -54,7 +55,6 @@ class StageFit(NamedTuple):
 
     client: str
     stage: str
-    number: int
     fit: SeriesFit
 
 
@@ -69,7 +69,7 @@ class FittedWorld(NamedTuple):
         rooms: Which clients are slow together, each room in a line.
     """
 
-    tree: dict[str, Any]
+    tree: Entry
     fits: list[StageFit]
     remarks: list[str]
     tables: dict[Path, dict[str, np.ndarray]]
@@ -100,8 +100,8 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
         if stage == "idle":
             every, zeros = _pauses(every)
             pairs = zip(every, measured, strict=True)
-            pauses = [_of_pauses(*pair, len(every)) for pair in pairs]
-            whole = TogetherFit(pauses, None, [])
+            found = [_of_pauses(*pair, len(every)) for pair in pairs]
+            shared, in_rooms = None, []
         else:
             zeros = [0.0] * len(every)
             factors = {"law": "empirical", "column": "factor", "order": "resample"}
@@ -109,8 +109,9 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 {**factors, "path": str(_room_path(path, number))}
                 for number in range(1, len(every))
             ]
-            whole = fit_together(every, measured, of_rooms, 10.0**-DIGITS)
-        found, shared = whole.clients, whole.shared
+            found, shared, in_rooms = fit_together(
+                every, measured, of_rooms, 10.0**-DIGITS
+            )
         for name, fit, zero in zip(groups, found, zeros, strict=True):
             law = fit.law
             if zero:
@@ -119,10 +120,10 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 law = {"law": "mixture", "of": [still, law], "weights": weights}
             if zero < 1:
                 groups[name] |= ENTRIES[stage](law)
-                fits.append(StageFit(name, stage, fit.values.size, fit))
+                fits.append(StageFit(name, stage, fit))
         if shared is not None and stage in SHARED:
-            slowdowns.append({**shared.slowdown, "stages": [stage]})
-        for number, (room, slowdown, values) in enumerate(whole.rooms, 1):
+            slowdowns.append({**shared, "stages": [stage]})
+        for number, (room, slowdown, values) in enumerate(in_rooms, 1):
             slowdowns.append({**slowdown, "stages": [stage]})
             if (file := str(_room_path(path, number))) in json.dumps(slowdown):
                 tables[Path(file)] = {"factor": values}
@@ -138,7 +139,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 "client": np.repeat(np.array(kept) + 1, sizes),
                 "seconds": np.concatenate([found[i].values for i in kept]),
             }
-    tree: dict[str, Any] = {
+    tree: Entry = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", log.path.stem).lstrip("._-") or "log",
         "source": f"fitted to {log.path.name}",
         "clients": {"groups": groups},
@@ -174,7 +175,7 @@ def write_world(world: FittedWorld, path: Path) -> None:
 def play_like(
     log: str | Path,
     folder: Path,
-    given: Any,
+    given: str | Entry,
     columns: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
     changes: Sequence[str] = (),
@@ -292,7 +293,7 @@ def _pauses(every: list[Series]) -> tuple[list[Series], list[float]]:
     return left, [1 - float(kept.mean()) if kept.size else 1.0 for kept in some]
 
 
-def _of_pauses(one: Series, measured: dict[str, Any], among: int) -> SeriesFit:
+def _of_pauses(one: Series, measured: Entry, among: int) -> SeriesFit:
     """Fits pauses: independent, as what is between them is not known."""
     found = fit_law(one.seconds, grain=10.0**-DIGITS, among=among)
     law = found.law if found.accepted and found.law is not None else measured

@@ -3,19 +3,21 @@
 An attack stands after what is sent, for an enemy keeps to no stage of sending: it knows
 what its clipping, noise or compression would have made of its work, and sends what it
 likes, of the bytes that an honest message has. Its time is an honest job's;
-`clients.slowdowns` make it late on purpose.
+`clients.slowdowns` make it late on purpose. An attack on data learns from rows whose
+labels it has changed, and sends what comes of them.
 """
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from pydantic import Field, model_validator
 
 from ...catalogue.algorithms.federated.chain import AttackPart, Chained, StagePart
-from ...catalogue.algorithms.federated.clients import Count
-from ...catalogue.algorithms.federated.stages import Contributions, ServerRow
+from ...catalogue.algorithms.federated.clients import Count, LocalWork
+from ...catalogue.algorithms.federated.stages import ClientJob, Contributions, ServerRow
+from ...parts.base import LocatedError
 from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
 from ...parts.parts import tag
@@ -23,17 +25,19 @@ from ...problem.constants import Constants
 from ...world.streams import Purpose, Streams
 
 if TYPE_CHECKING:
+    import equinox as eqx
     import jax
     import jax.numpy as jnp
     from jaxtyping import Array, PyTree
 
     from ...engine import kernel
+    from ...engine.client_work import Work
     from ...engine.setup import RunSetup
     from ...problem.horizontal import HorizontalProblem
 else:
-    jax, jnp = Late("jax"), Late("jax.numpy")
+    eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
-    Array = PyTree = HorizontalProblem = RunSetup = Any
+    Array = PyTree = HorizontalProblem = RunSetup = Work = Any
 
 
 class EnemyOptions(StagePart):
@@ -280,3 +284,68 @@ class InnerProduct(InformedPart):
 
     def chosen(self, mean: Array, deviation: Array) -> Array:
         return -self.factor * mean
+
+
+class LabelFlip(EnemyOptions, LocalWork):
+    """Local steps, of enemies on their own samples with class C - 1 - y for y.
+
+    Their work and what they send is honest otherwise. Training losses of enemies are on
+    the wrong labels.
+
+    Source: Fang et al., Local Model Poisoning Attacks to Byzantine-Robust Federated
+    Learning (2020), section 4.1.
+    """
+
+    kind: Literal["label_flip"] = "label_flip"  # pyright: ignore
+    _labels: Num[Array, " N *L"]
+
+    @property
+    def beyond_gradients(self) -> str:
+        return self.kind
+
+    def fits(self, method: Chained) -> None:
+        """Refuses samples that no client has to itself."""
+        super().fits(method)
+        if method.samples == "common":
+            raise LocatedError(
+                f"samples must be left out with {self.kind}, for enemies have "
+                f"samples of their own, got 'common'; remove it"
+            )
+
+    def owned(self, setup: RunSetup) -> Bool[np.ndarray, " N"]:
+        """Returns flags of the rows that enemies have.
+
+        Raises:
+            ScenarioError: There are no classes, or an honest client has an enemy's row.
+        """
+        data, pools = setup.shares.data, setup.shares.pools
+        if not data.num_classes:
+            raise ScenarioError(
+                f"algorithm.chain must have another work than {self.kind} for data "
+                f"without classes; take local_work, and an attack on messages"
+            )
+        method = setup.scenario.algorithm
+        enemies = self.among(method, len(pools), setup.run.seed)
+        held = np.zeros((2, len(data.y_train)), bool)
+        for enemy, pool in zip(enemies, pools, strict=True):
+            held[int(enemy), pool] = True
+        if held.all(axis=0).any():
+            raise ScenarioError(
+                f"problem.partition must give enemies rows of their own for "
+                f"{self.kind}, got {held.all(axis=0).sum()} that honest clients have "
+                f"as well; take another partition"
+            )
+        return held[1]
+
+    def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
+        """Returns the local steps of a run with enemies."""
+        owned, data = self.owned(setup), setup.shares.data
+        y, flags = data.y_train, owned.reshape(-1, *(1,) * (data.y_train.ndim - 1))
+        labels = jnp.asarray(np.where(flags, data.num_classes - 1 - y, y))
+        return super().make(setup, constants, _labels=labels, **facts)
+
+    def __call__(self, job: ClientJob, state: PyTree) -> tuple[Work, PyTree]:
+        """Returns the contribution, and the state of the client's optimiser."""
+        labels = self._labels.astype(job.problem.y.dtype)
+        problem = eqx.tree_at(lambda p: p.y, job.problem, labels)
+        return super().__call__(job._replace(problem=problem), state)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""
 
-METRICS = quality.Quality._fields
+METRICS = ("psnr", "psnr_aligned", "ssim", "correlation")
 PADDING = 2**31 - 1
 """Sample of a batch that is none."""
 KEPT = ("run", "group", "replicate", "commit", "time", "client", "job")
@@ -64,7 +64,7 @@ def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
         if state is None:
             raise ValueError("state must be known of a network; probe the state too")
-        return matching.invert(model, state, message, **options).image
+        return matching.invert(model, state, message, **options)[0]
 
     return attack
 
@@ -87,7 +87,7 @@ def recover(
 
     Returns:
         A row per probe: whose it is, `sample` (the batch's first) and `num_samples`,
-        the measures of `quality.Quality` (means over the batch; NaN where there is no
+        the measures of `quality.compare` (means over the batch; NaN where there is no
         image), and the images `true` (the batch's mean) and `found`.
 
     Raises:
@@ -111,11 +111,11 @@ def recover(
                 f"{shape}"
             )
         image, truths = found.reshape(shape), samples[batch].reshape(-1, *shape)
-        measured = np.mean([quality.compare(true, image) for true in truths], axis=0)
+        each = [[*quality.compare(true, image).values()] for true in truths]
         rows.append(
             {column: row[column] for column in kept}
             | {"sample": int(batch[0]), "num_samples": len(batch)}
-            | dict(zip(METRICS, measured.tolist(), strict=True))
+            | dict(zip(METRICS, np.mean(each, axis=0).tolist(), strict=True))
             | {"true": truths.mean(axis=0), "found": image}
         )
     columns = [*kept, "sample", "num_samples", *METRICS, "true", "found"]

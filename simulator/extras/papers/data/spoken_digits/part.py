@@ -16,8 +16,7 @@ from .....problem.data.base import Dataset
 from .....problem.data.file_set import FileData, FileSet
 from .....problem.data.parts import Scale
 from ..speech.utterances import Utterances, dataset, deltas
-from .recordings import parse
-from .spectrum import BANDS
+from .recordings import BANDS, parse
 
 ARCHIVE = "recordings.zip"
 NAME = re.compile(
