@@ -21,7 +21,7 @@ from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.paths import claims_of
 from ...studies.planning import Task
 from ...studies.progress import TaskProgress
-from .claimed import take_one
+from .takers import take_one
 
 REPORT_S = 1.0
 """Real seconds from one message of a task on how far it is to the next."""

@@ -13,7 +13,7 @@ import pytest
 from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.extras.rl import world as rollouts
 from stalesim.simulator.extras.rl.arithmetic import EQUALS
-from stalesim.simulator.extras.rl.policy_gradient import estimate
+from stalesim.simulator.extras.rl.policy_gradient import policies as estimate
 from stalesim.simulator.extras.rl.policy_gradient.kernel import (
     OF_ACTIONS,
     OF_ROWS,

@@ -393,7 +393,7 @@ def test_a_large_figure_becomes_dots_and_looks_the_same_again() -> None:
     assert len(large["source"]) < pictures.MOST_BYTES
     assert drawn(10) == small
     assert small["width"] == large["width"] == 330
-    assert small.caption == "all"
+    assert small["caption"] == "all"
 
 
 def test_templates_are_part_of_the_distribution() -> None:

@@ -13,8 +13,7 @@ from typing_extensions import override
 from ....problem.models.flat import drawn, split
 from ....problem.models.flat_network import in_blocks
 from . import layers
-from .counter import Parameter, Tally
-from .net import Net, Norm, num_groups
+from .net import Net, Norm, Parameter, Tally, num_groups
 from .networks import Name, apply, tally
 
 Arrays = Sequence[Float[Array, "..."]]

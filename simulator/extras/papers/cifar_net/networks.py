@@ -8,8 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 from ....parts.errors import ScenarioError
-from .counter import Counter, Tally
-from .net import Net, Norm, T, Widen, widened
+from .net import Counter, Net, Norm, T, Tally, Widen, widened
 
 Name = Literal[
     "resnet18",

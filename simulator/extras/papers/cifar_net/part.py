@@ -8,8 +8,7 @@ from ....problem.data.base import Dataset
 from ....problem.data.images import image_shape
 from ....problem.data.outputs import OutputForm
 from ....problem.models.parts import Model, ModelCounts
-from .counter import Tally
-from .net import Norm
+from .net import Norm, Tally
 from .networks import Name, tally
 
 

@@ -18,7 +18,7 @@ from ....engine.step_rules import Schedule, Steps, resolve
 from ....parts.errors import ScenarioError
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
-from . import estimate
+from . import policies
 from .part import RATE, ROWS, PolicyGradient
 from .policies import policy_of
 
@@ -77,14 +77,14 @@ class PolicyKernel(Kernel):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(state.key, event.job)
         actions, of_sample = jax.vmap(policy.draw)(behaviour, x, keys)
         reward = policy.reward(actions, y, state.weights.dtype)
-        advantage = estimate.advantages(self.advantage, reward, self.group)
+        advantage = policies.advantages(self.advantage, reward, self.group)
         advantage = broadcast_flags(advantage, of_sample)
 
         def surrogate(weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
             own = policy.log_chance(weights, x, actions)
             ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
             limit = self.limit.astype(own.dtype)
-            weight, limited = estimate.weighted(
+            weight, limited = policies.weighted(
                 self.correction, limit, ratio, advantage
             )
             return -jnp.mean(weight * advantage * own), (weight, ratio, limited)
@@ -110,7 +110,7 @@ class PolicyKernel(Kernel):
             "ratio_max": ratio.max(),
             "limited_fraction": limited.mean(dtype=reward.dtype),
             "effective_fraction": total**2
-            / jnp.maximum(squares * weight.size, estimate.SMALL),
+            / jnp.maximum(squares * weight.size, policies.SMALL),
         }
         return state._replace(
             weights=jnp.where(applies, moved, state.weights),
