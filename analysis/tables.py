@@ -42,6 +42,9 @@ from .targets import (
     times_to_target,
 )
 
+AT_TARGET = (
+    " Runs that reached stop.target ended there: their final values are of then."
+)
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -195,13 +198,13 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
     metric = first_metric(study.manifest)
     seen = (instants.seen_at(study, metric, Instant("time", time)) for time in at)
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
+    at_target = AT_TARGET if (runs(study)["stop"] == "target").any() else ""
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
         f"95 % t-interval, or {RANGES}. "
         f"Times: median{interval}{known and f', {known}'}; {MIDDLE}. In parentheses: "
         f"replicates that count, where not all do. Staleness in commits; MB up and "
-        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}"
-        f"{_stopped_early(study)}"
+        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}{at_target}"
     )
 
 
@@ -218,12 +221,6 @@ def _unfinished(study: Study) -> str:
         f" Incomplete: {ended} of {planned} runs have ended; the others are counted "
         f"nowhere (stalesim resume)."
     )
-
-
-def _stopped_early(study: Study) -> str:
-    if not (runs(study)["stop"] == "target").any():
-        return ""
-    return " Runs that reached stop.target ended there: their final values are of then."
 
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:

@@ -106,12 +106,7 @@ class NoWorse(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether final values are worse by less than `within`, if at all.
-
-        The median difference counts: the claim holds if it is worse by less than
-        `within`, and does not hold if it is worse by more; it may be better by any
-        amount.
-        """
+        """Judges the median difference of final values against a loss of `within`."""
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
         rising = measured.metric(metric).higher_is_better
@@ -137,10 +132,9 @@ class Close(OfPair):
     """Largest difference, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether final values are equivalent, which is more than not different.
+        """Judges whether the median difference of final values is within `within` of 0.
 
-        The claim holds if the median difference is within `within` of zero, and does
-        not hold if it is outside.
+        That they are equivalent is more than that they are not different.
         """
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
@@ -170,11 +164,7 @@ class Value(Claim):
         yield ("is",), self.metric, self.is_
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the median final value is `is`, to `within`.
-
-        The claim holds if the median is within `within` of `is`, and does not hold if
-        it is outside.
-        """
+        """Judges whether the median final value is within `within` of `is`."""
         metric, expected, within = self.metric, self.is_, self.within
         sample, said = of_group(measured, metric, name)
         evidence = near(sample, expected - within, expected + within)
@@ -213,10 +203,10 @@ class Ratio(OfPair):
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the ratio of two sides is the claimed one.
+        """Judges whether the median ratio over pairs of replicates is within `within`.
 
-        The median over pairs of replicates counts. A number that cannot be above zero
-        has no ratio: its pair counts for neither side.
+        A number that cannot be above zero has no ratio: its pair counts for neither
+        side.
         """
         of, expected, within = self.of, self.is_, self.within
         sides = [measured.of(_end(of), group) for group in (one, other)]

@@ -68,13 +68,9 @@ class Slope(Claim):
         return _run_means(metric)
 
     def judge(self, measured: "Measured", *names: str) -> Judged:
-        """Judges whether a metric falls at least as steeply as a bound on it.
+        """Judges whether the median exponent is at most `is` + `within`.
 
-        The median exponent counts with which the metric falls with the commits: of one
-        variant over its last decade of commits, of several variants by their means over
-        all commits. A metric may fall faster than a theorem bounds it: the claim holds
-        if the exponent is at or below `is` + `within`, and does not hold if it is
-        above.
+        A metric may fall faster than a theorem bounds it.
         """
         metric, border = self.metric, self.is_ + self.within
         if len(names) == 1:
@@ -122,11 +118,9 @@ class Below(Claim):
         return _run_means(self.metric)
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the mean over a run is at most `bound`, in the typical run.
+        """Judges whether the median of the runs' means is at most `bound`.
 
-        The claim holds if the median of the runs' means is below the bound, and does
-        not hold if it is above. A run that diverged has no less than the worst value
-        that was seen.
+        The mean of a run that diverged is no less than the worst value that was seen.
         """
         metric, border = self.metric, self.bound
         sample, said = alone(measured.of(_run_mean(metric), name), name)

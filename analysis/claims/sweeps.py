@@ -15,7 +15,7 @@ from ..facts import short
 from ..statistics import UNKNOWN
 from .final_values import remarks
 from .numbers import Numbers, final, together
-from .verdict import NONE, Evidence, Judged, judged, near, side
+from .verdict import NONE, Judged, all_of, judged, near, side
 
 if TYPE_CHECKING:
     from .measured import Measured
@@ -113,9 +113,8 @@ class Monotone(Claim):
     def judge(self, measured: "Measured", *groups: str) -> Judged:
         """Judges whether final values grow along a sweep, or whether they fall.
 
-        The claim holds if they do from the first to the last swept value, and if no
-        step from one to the next goes the other way by `within`: all must pass. It does
-        not hold if one fails, by Bonferroni's correction.
+        That is from the first to the last swept value, and by no step from one to the
+        next the other way by `within`.
         """
         metric, over, within = self.metric, self.over, self.within
         sign = 1.0 if self.direction == "rising" else -1.0
@@ -131,15 +130,11 @@ class Monotone(Claim):
         ends = np.eye(len(names))[-1] - np.eye(len(names))[0]
         found = [side(bounds.contrast(sample, sign * ends), 0.0)]
         found += [side(step, 0.0 - within) for step in steps if len(steps) > 1]
-        evidence = Evidence(
-            max(step.for_it for step in found),
-            min(1.0, len(found) * min(step.against for step in found)),
-        )
         sizes = [bounds.interval(step).mean for step in steps]
         least = int(np.argmin(np.nan_to_num(sizes, nan=-np.inf)))
         of = f"smallest {noun}, {names[least]} to {names[least + 1]}"
         why = f"every step against {0.0 - within:g}{said}"
-        return judged(to, of, steps[least], evidence, why)
+        return judged(to, of, steps[least], all_of(found), why)
 
 
 class Steady(Claim):
@@ -159,12 +154,7 @@ class Steady(Claim):
     """Largest difference between two swept values, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether final values stay the same along a sweep.
-
-        The claim holds if the differences of final values between all pairs of swept
-        values are within `within`, and does not hold if one is outside, by Bonferroni's
-        correction.
-        """
+        """Judges whether final values differ by at most `within` in all pairs."""
         metric, over, within = self.metric, self.over, self.within
         names, sample, said = along(measured, self, groups)
         to = f": {metric} the same for all {over}, to {within:g}"
@@ -173,14 +163,10 @@ class Steady(Claim):
         unit = np.eye(len(names))
         pairs = [bounds.contrast(sample, b - a) for a, b in combinations(unit, 2)]
         found = [near(pair, -within, within) for pair in pairs]
-        evidence = Evidence(
-            max(pair.for_it for pair in found),
-            min(1.0, len(found) * min(pair.against for pair in found)),
-        )
         sizes = [abs(bounds.interval(pair).mean) for pair in pairs]
         worst = pairs[int(np.argmax(np.nan_to_num(sizes, nan=np.inf)))]
         why = f"all pairs within {within:g}, or one outside{said}"
-        return judged(to, "largest difference", worst, evidence, why)
+        return judged(to, "largest difference", worst, all_of(found), why)
 
 
 class NoWorseMean(OfPair):
@@ -205,14 +191,10 @@ class NoWorseMean(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether a mean over a sweep is worse by less than `within`.
+        """Judges whether the mean over a sweep is worse by less than `within`.
 
-        The mean over the swept values is one number of each replicate, of which the
-        median counts: swept values, such as networks, are those of the study and no
-        sample of others. What diverged counts as in `no_worse`.
-
-        Raises:
-            StudyError: The key is not swept, or others are as well.
+        Swept values, such as networks, are those of the study and no sample of others.
+        What diverged counts as in `no_worse`.
         """
         metric, within, over = self.metric, self.within, self.over
         one, other = (

@@ -16,6 +16,8 @@ from . import style
 from .venues import chosen_formats
 
 DOTS_PER_INCH = 200
+UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+"""Metadata without a time, so that the same figure gives the same bytes."""
 ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
 """Settings of Matplotlib that give a figure an engine of layout."""
 COLUMNS = 88
@@ -48,7 +50,8 @@ def save_figure(
         lay_out(figure)
         for path in paths:
             with replaced(path) as new:
-                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_undated(path))
+                undated = UNDATED.get(path.suffix)
+                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=undated)
     return paths
 
 
@@ -124,10 +127,6 @@ def lay_out(figure: Figure) -> None:
         # Without any engine; for one that does nothing all is drawn once more.
         with mpl.rc_context(dict.fromkeys(ENGINES, False)):  # pyright: ignore[reportArgumentType]
             figure.set_layout_engine(None)
-
-
-def _undated(path: Path) -> dict:
-    return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})
 
 
 def _about(study: Study) -> list[str]:

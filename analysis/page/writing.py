@@ -183,16 +183,12 @@ def _verdicts(found: pd.DataFrame) -> str:
     return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."
 
 
-def _visible(value: object) -> object:
-    return printable(value) if type(value) is str else value
-
-
 def environment() -> jinja2.Environment:
     """Returns what fills the templates of pages."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("stalesim.analysis.page"),
         autoescape=True,
-        finalize=_visible,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -152,16 +152,13 @@ def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
                 numbers = values.to_numpy(np.float64, na_value=np.nan)
             digest.update(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
         else:
-            words = [None if _is_missing(v) else _plain(v) for v in values]
-            digest.update(json.dumps(words).encode())
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (np.ndim(value) == 0 and bool(pd.isna(value)))
+            digest.update(json.dumps([_plain(value) for value in values]).encode())
 
 
 def _plain(value: Any) -> Any:
-    return np.asarray(value).tolist() if np.ndim(value) else str(value)
+    if np.ndim(value):
+        return np.asarray(value).tolist()
+    return None if pd.isna(value) else str(value)
 
 
 def left_out(

@@ -80,8 +80,14 @@ class Cluster:
             _check_workers(client, folder)
             with explained(folder):
                 DISK.make(claims_of(folder, first.session))
+
+            def hear(event: Any) -> None:
+                _, (index, fraction, commits) = event
+                now = TaskProgress(max(float(fraction), STARTED), int(commits))
+                report(index, now)
+
             topic = f"stalesim-{uuid.uuid4()}"
-            client.subscribe_topic(topic, lambda event: _report_worker(event, report))
+            client.subscribe_topic(topic, hear)
             futures: dict[Any, int] = {
                 client.submit(
                     _work_on_cluster,
@@ -123,11 +129,6 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
 
     worker.log_event(topic, [index, STARTED, 0])
     return take_one(task, folder, report)
-
-
-def _report_worker(event: Any, report: OnProgress) -> None:
-    _, (index, fraction, commits) = event
-    report(index, TaskProgress(max(float(fraction), STARTED), int(commits)))
 
 
 def connected(scheduler: str) -> Any:

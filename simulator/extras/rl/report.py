@@ -68,7 +68,8 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     if "fits" in study.manifest:
         yield f"{name}: what was fitted", fitted(study)
     title = f"{name}: staleness in versions"
-    if has_closed_forms(study):
+    predicted = compared(study).filter([f"predicted_{key}" for key in COLUMNS])
+    if predicted.notna().any(axis=None):
         title += " (closed form)"
     runs = study.manifest["runs"]
     replicates = 1 + max(run["replicate"] for run in runs)
@@ -176,12 +177,6 @@ def closing(study: Study) -> pd.DataFrame:
             ]
         table[name] = texts
     return table
-
-
-def has_closed_forms(study: Study) -> bool:
-    """Says whether a closed form stands in the closing table."""
-    shown = [f"predicted_{key}" for key in COLUMNS]
-    return bool(compared(study).filter(shown).notna().any(axis=None))
 
 
 def fitted(study: Study) -> pd.DataFrame:

@@ -110,8 +110,7 @@ class RobustPart(AggregatePart):
                     f"{name} must have at most {K} buckets, one for each client, got "
                     f"{most}, of which some would never fill; lower it"
                 )
-        places = most
-        if places is None:
+        if most is None:
             raise ScenarioError(
                 f"{name} must know how many contributions make a commit, which the "
                 f"protocol {protocol.kind!r} does not limit; give their number in "
@@ -124,7 +123,7 @@ class RobustPart(AggregatePart):
                 f"{fewest}; wait for more, take a protocol that gathers, or change its "
                 f"options"
             )
-        return self.in_program(_places=places, _gathers=gathers)
+        return self.in_program(_places=most, _gathers=gathers)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Kept:
         flat = weights.reshape(-1)

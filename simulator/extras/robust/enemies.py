@@ -127,11 +127,8 @@ class EnemyPart(EnemyOptions, AttackPart):
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns an attack by the enemies of a run."""
-        method, K, seed = (
-            setup.scenario.algorithm,
-            setup.shape.num_clients,
-            setup.run.seed,
-        )
+        method, K = setup.scenario.algorithm, setup.shape.num_clients
+        seed = setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
         return self.in_program(
             {*type(self).model_fields} - {*EnemyOptions.model_fields},

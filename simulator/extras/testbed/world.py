@@ -334,7 +334,10 @@ class RealWorld(World):
                     self._there.discard(client)
                     self._lose(client)
                 case "read":
-                    self._answer(client, message)
+                    number, then = self._asked.get(client, (-1, None))
+                    if message.header.get("number") == number and then is not None:
+                        del self._asked[client]
+                        then(client)
                 case "update":
                     self._arrives(client, message)
                 case other:
@@ -343,12 +346,6 @@ class RealWorld(World):
             self._lines.drop(client, str(error))
             self._there.discard(client)
             self._lose(client)
-
-    def _answer(self, client: int, message: Envelope) -> None:
-        number, then = self._asked.get(client, (-1, None))
-        if message.header.get("number") == number and then is not None:
-            del self._asked[client]
-            then(client)
 
     def _arrives(self, client: int, message: Envelope) -> None:
         serial, arrived, _ = self._jobs.get(client, (-1, None, None))

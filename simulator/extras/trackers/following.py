@@ -122,11 +122,7 @@ def _of_runs(study: Study, wanted: list[int]) -> Study:
     entries = [run for run in study.manifest["runs"] if run["run"] in {*wanted}]
     writers = {f"{run['task']:05d}" for run in entries if "task" in run} | {"all"}
     files = {
-        table: {file: seal for file, seal in mine.items() if _writer(file) in writers}
+        table: {f: seal for f, seal in mine.items() if f.split("-")[1] in writers}
         for table, mine in study.files.items()
     }
     return Study(study.folder, {**study.manifest, "runs": entries}, files)
-
-
-def _writer(file: str) -> str:
-    return file.split("-")[1]

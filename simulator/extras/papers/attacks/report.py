@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,20 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .....analysis.figures import style
-from .....analysis.statistics import t_interval
-from . import linear, quality
-
-if TYPE_CHECKING:
-    from ....catalogue.models.cnn.network import CnnNetwork
-from pathlib import Path
-
 from .....analysis.figures.files import save_figure
 from .....analysis.files import ROOM, written
 from .....analysis.frames import Study, joined
+from .....analysis.statistics import t_interval
 from ....catalogue.algorithms.edge_cloud.part import NoisyEdgeCloud
 from ....files.study import StudyError
 from ....problem.data.images import image_shape
 from ....scenario.scenario import Scenario
+from . import linear, quality
+
+if TYPE_CHECKING:
+    from ....catalogue.models.cnn.network import CnnNetwork
 
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""
@@ -258,7 +257,8 @@ def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
     for group, mine in probes.groupby("group", sort=False):
         scenario = Scenario.model_validate(scenarios[mine["run"].iloc[0]])
         images, shape, method = _victim(scenario)
-        if "state" not in mine and _needs_state(scenario):
+        is_linear = scenario.problem.model.is_linear
+        if "state" not in mine and (not is_linear or scenario.problem.l2 > 0):
             raise StudyError(
                 f"study {study.manifest['name']!r} must have probed the state of "
                 f"{group}; add it to probe.what and run it again"
@@ -280,10 +280,6 @@ def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path
         summary(recovered).to_csv(table, index=False)
     figure = grid(recovered, study.manifest["name"])
     return [table, *save_figure(figure, where / "recovered")]
-
-
-def _needs_state(scenario: Scenario) -> bool:
-    return not scenario.problem.model.is_linear or scenario.problem.l2 > 0
 
 
 def _victim(scenario: Scenario) -> tuple[np.ndarray, tuple[int, ...], Attack]:

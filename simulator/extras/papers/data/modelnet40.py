@@ -60,7 +60,7 @@ class ModelNet40(Data):
         Source: Wu et al., 3D ShapeNets (2015); Su, Maji, Kalogerakis and
             Learned-Miller, Multi-view convolutional neural networks (2015).
         """
-        root = _find()
+        root, pixels = _find(), self.side**2
         if root is None:
             absent = [f"{ROOT}/CLASS/{half}" for half in HALVES]
             raise missing("modelnet40", PUBLISHED, absent)
@@ -76,7 +76,7 @@ class ModelNet40(Data):
             (arrays["x_test"], arrays["y_test"]),
             num_classes=len(_classes(root)),
             columns=_columns(self.side),
-            views=_of_views(self.side),
+            views=tuple(f"view{1 + n // pixels}" for n in range(VIEWS * pixels)),
             largest=255.0,
         )
 
@@ -100,10 +100,6 @@ def _columns(side: int) -> tuple[str, ...]:
         for row in range(side)
         for column in range(side)
     )
-
-
-def _of_views(side: int) -> tuple[str, ...]:
-    return tuple(f"view{1 + pixel // side**2}" for pixel in range(VIEWS * side**2))
 
 
 def _find() -> Path | None:

@@ -180,47 +180,24 @@ def _rest(
     """Yields what the log does not tell, after the keys that would tell it."""
     counts = np.bincount(log.outcome, minlength=len(SampleOutcome))
     if counts[SampleOutcome.DROPPED]:
-        yield (
-            ("queue",),
-            (
-                f"{counts[SampleOutcome.DROPPED]} samples were dropped; say how: --set "
-                f"queue.max_age=... or queue.capacity=..."
-            ),
-        )
+        remark = f"{counts[SampleOutcome.DROPPED]} samples were dropped; say how: "
+        yield ("queue",), f"{remark}--set queue.max_age=... or queue.capacity=..."
     if counts[SampleOutcome.ABORTED]:
-        yield (
-            ("weights", "generation.failures"),
-            (
-                f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
-                f"--set weights.mode=abort, or by generation.failures"
-            ),
-        )
+        remark = f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
+        remark += "--set weights.mode=abort, or by generation.failures"
+        yield ("weights", "generation.failures"), remark
     idle = 1 - found.slot_seconds["busy"] / (num_slots * log.end)
     if idle > IDLE:
-        yield (
-            ("generation.max_async_level", "queue", "weights"),
-            (
-                f"slots were idle for {idle:.1%} of the time; in the scenario never, "
-                f"unless starts are paced: --set generation.max_async_level=..."
-            ),
-        )
+        remark = f"slots were idle for {idle:.1%} of the time; in the scenario never, "
+        remark += "unless starts are paced: --set generation.max_async_level=..."
+        yield ("generation.max_async_level", "queue", "weights"), remark
     time, versions = loads(log)
     made = (versions >= 1) & (versions <= log.step_end.size)
     late = time[made] - log.step_end[versions[made] - 1]
     if late.size and late.max() > 0:
-        yield (
-            ("weights",),
-            (
-                f"weights were there {late.mean():.4g} s after their step, on average; "
-                f"in the scenario at once, unless loads stop generation: --set "
-                f"weights.seconds=..."
-            ),
-        )
+        remark = f"weights were there {late.mean():.4g} s after their step, on "
+        remark += "average; in the scenario at once, unless loads stop generation: "
+        yield ("weights",), remark + "--set weights.seconds=..."
     if not log.step_starts_known:
-        yield (
-            (),
-            (
-                "the log has no step_start_time: steps are taken to begin when the "
-                "step before had ended and their last sample was finished"
-            ),
-        )
+        remark = "the log has no step_start_time: steps are taken to begin when the "
+        yield (), remark + "step before had ended and their last sample was finished"

@@ -118,7 +118,10 @@ class RolloutEvents(SlotEvents):
     def _train(self) -> None:
         """Lets the trainer take a batch, if it is idle, and the queue drop groups."""
         while True:
-            self._drop_old()
+            looked = self._version, self._queue.entries
+            if looked != self._looked:
+                self._looked = looked
+                self._drop(self._queue.drop_old(self._version))
             if self._training is None:
                 taken = self._queue.take(self._first_open)
                 if taken:
@@ -126,12 +129,6 @@ class RolloutEvents(SlotEvents):
             if not self._admit_blocked():
                 break
         self._drop(self._queue.drop_over())
-
-    def _drop_old(self) -> None:
-        looked = self._version, self._queue.entries
-        if looked != self._looked:
-            self._looked = looked
-            self._drop(self._queue.drop_old(self._version))
 
     def _admit_blocked(self) -> bool:
         """Lets finished groups into the queue while there is room; says if any."""

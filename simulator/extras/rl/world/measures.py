@@ -115,7 +115,14 @@ def measures(
     age = (samples["step"] - 1 - samples["start_version"])[trained]
     queued = (samples["step"] - 1 - samples["ready_version"])[trained]
     tokens, outcome = samples["tokens"], samples["outcome"]
-    shares, counts = _fates(found)
+    _, token_age, of_age = pieces_of(found, trained)
+    whole = of_age.sum()
+    token_mean = float((token_age * of_age).sum() / whole) if whole else np.nan
+    counts = np.bincount(outcome, minlength=len(SampleOutcome)).astype(float)
+    shares = counts / (counts[: SampleOutcome.UNDER_WAY].sum() or np.nan)
+    by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
+    wasted = by_fate[SampleOutcome.DROPPED] + by_fate[SampleOutcome.ABORTED]
+    ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan
     ends = steps["end_time"][np.isfinite(steps["end_time"])]
     per_step = np.nan
     if ends.size > first + 1:
@@ -136,12 +143,12 @@ def measures(
                 for q, value in zip(QUANTILES, quantiles, strict=True)
             },
             "staleness_max": float(age.max()) if age.size else np.nan,
-            "token_staleness_mean": _token_mean(found, trained),
+            "token_staleness_mean": token_mean,
             "optimizer_steps_mean": _optimizer_mean(each, found, trained),
-            "samples_trained": counts[SampleOutcome.TRAINED],
-            "samples_dropped": shares[SampleOutcome.DROPPED],
-            "samples_aborted": shares[SampleOutcome.ABORTED],
-            "tokens_wasted": _wasted(found),
+            "samples_trained": float(counts[SampleOutcome.TRAINED]),
+            "samples_dropped": float(shares[SampleOutcome.DROPPED]),
+            "samples_aborted": float(shares[SampleOutcome.ABORTED]),
+            "tokens_wasted": float(wasted / ended),
             "trainer_idle": float(1 - busy.sum() / found.end_time)
             if found.end_time
             else np.nan,
@@ -181,22 +188,6 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
-    outcomes = found.samples["outcome"]
-    counts = np.bincount(outcomes, minlength=len(SampleOutcome)).astype(float)
-    ended = counts[: SampleOutcome.UNDER_WAY].sum() or np.nan
-    return counts / ended, counts.tolist()
-
-
-def _wasted(found: Rollouts) -> float:
-    outcome, tokens = found.samples["outcome"], found.samples["tokens"]
-    by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
-    ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan
-    return float(
-        (by_fate[SampleOutcome.DROPPED] + by_fate[SampleOutcome.ABORTED]) / ended
-    )
-
-
 def pieces_of(
     found: Rollouts, some: Int[np.ndarray, " n"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -228,12 +219,6 @@ def pieces_of(
         return some, some, np.zeros(0)
     row, age, tokens = map(np.concatenate, (rows, late, counts))
     return row, age, tokens
-
-
-def _token_mean(found: Rollouts, trained: Int[np.ndarray, " n"]) -> float:
-    _, age, tokens = pieces_of(found, trained)
-    whole = tokens.sum()
-    return float((age * tokens).sum() / whole) if whole else float("nan")
 
 
 def _optimizer_mean(

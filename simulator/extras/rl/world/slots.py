@@ -240,8 +240,7 @@ class SlotEvents(ABC):
         self._end(sample, self._made(sample))
 
     def _repeat(self, sample: Rollout, group: int) -> None:
-        again = (group, sample.prompt, sample.member, sample.attempt + 1)
-        self._again.append(again)
+        self._again.append((group, sample.prompt, sample.member, sample.attempt + 1))
 
     def _fail(self, slot: int) -> None:
         number = self._failed.get(slot, 0)
