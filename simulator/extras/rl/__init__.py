@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .figures import best_split, histogram, swept
     from .logs import import_samples, log_of
     from .recording import record_rollouts
-    from .report import closing, compared, fitted
     from .scenario import GenerateAndTrain, RolloutScenario
+    from .tables import closing, compared, fitted
 
 COMMITS = {
     "reward": ("float32", "", "mean reward of the batch's samples"),

@@ -16,7 +16,7 @@ from ....analysis.figures.staleness import SHOWN
 from ....analysis.figures.sweeps import draw_line
 from ....analysis.frames import Study, groups
 from ....analysis.statistics import t_interval
-from .report import of_runs
+from .tables import of_runs
 
 MOST = 8
 """Groups that one histogram shows."""

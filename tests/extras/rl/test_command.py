@@ -11,8 +11,8 @@ from stalesim.simulator.cli.commands import app
 from stalesim.simulator.extras import rl
 from stalesim.simulator.extras.rl import report
 from stalesim.simulator.extras.rl.recording import record_rollouts, sources_of
-from stalesim.simulator.extras.rl.report import predictions
 from stalesim.simulator.extras.rl.scenario import RolloutScenario
+from stalesim.simulator.extras.rl.tables import predictions
 from stalesim.simulator.files.study import load
 from stalesim.simulator.parts import attached
 from stalesim.simulator.parts.errors import ScenarioError, StudyError, UserError

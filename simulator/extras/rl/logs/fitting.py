@@ -256,8 +256,8 @@ def _time_at(
         for bin_ in range(busy.size):
             in_bin = last * ((of_level[level] == bin_) & (level > 0))
             upto = np.r_[0.0, np.cumsum(in_bin)]
-            begun, ended = (np.searchsorted(at, t[rows]) for t in (log.start, until))
-            time[mine, bin_] = upto[ended] - upto[begun]
+            low, high = (np.searchsorted(at, t[rows]) for t in (log.start, until))
+            time[mine, bin_] = upto[high] - upto[low]
     return busy, time
 
 
