@@ -38,12 +38,7 @@ def exact(values: Num[np.ndarray, " n"]) -> Sample:
 
 
 def contrast(sample: Sample, weights: Num[np.ndarray, " k"]) -> Sample:
-    """Returns a weighted sum of each replicate's numbers.
-
-    Args:
-        sample: Numbers, `[n, k]`.
-        weights: Weights of the sum; 1 and -1 for a difference.
-    """
+    """Returns a weighted sum of each replicate's numbers."""
     used = weights != 0  # infinity is not to be multiplied by zero
     low, high, by = sample.low[:, used], sample.high[:, used], weights[used]
     with np.errstate(invalid="ignore"):  # of infinities nothing is known

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -28,14 +27,10 @@ def of_run(study: Study, run: int) -> pd.DataFrame:
     return mine.reindex(columns=pd.Index([GROUP, LABEL]))
 
 
-def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
+def names(known: pd.DataFrame, numbers: Iterable[int]) -> list[str]:
     """Returns short names: a label, or a number with its group, such as `3 (fast)`.
 
     A label that is a number itself follows the client's own: `1 (log: 7)`.
-
-    Args:
-        known: Labels, as `of_run` returns them.
-        numbers: Numbers of clients, from 1.
     """
     wanted = [int(number) for number in numbers]
     found = known.reindex(wanted)
@@ -43,7 +38,7 @@ def names(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
     return [_name(number, label, group) for number, label, group in rows]
 
 
-def titles(known: pd.DataFrame, numbers: Iterable[Any]) -> list[str]:
+def titles(known: pd.DataFrame, numbers: Iterable[int]) -> list[str]:
     """Returns names that stand alone: as from `names`, numbers after `client`."""
     numbers = list(numbers)
     found = names(known, numbers)
@@ -63,7 +58,7 @@ def groups(known: pd.DataFrame) -> dict[str, int]:
     }
 
 
-def _name(number: int, label: Any, group: Any) -> str:
+def _name(number: int, label: object, group: object) -> str:
     if isinstance(label, str):
         return f"{number} (log: {label})" if NUMBER.fullmatch(label) else label
     return f"{number} ({group})" if isinstance(group, str) else str(number)

@@ -95,10 +95,6 @@ def _mean(
 def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
     """Returns how each run's metric fell over the last decade of its commits.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-
     Returns:
         Columns group, replicate, low, high: the slope of the metric's logarithm over
         that of the commits. NaN with fewer than three evaluations in the decade, and
@@ -125,10 +121,6 @@ def run_means(study: Study, metric: str) -> pd.DataFrame:
 
     The theorems on steps that depend on a horizon bound this average. Here it is that
     of the straight lines between evaluations.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
 
     Returns:
         Columns group, replicate, value, low, high, commits (the last one that was

@@ -5,13 +5,13 @@ Worlds come as the plain dictionaries of a manifest.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from ..simulator.files.study import is_world
 from ..simulator.files.timeline import COMMITS, SINCE
 from ..simulator.scenario.study import Run, printed
+from .facts import Entry
 from .frames import Study
 from .laws import InfiniteMeanError, column, laws
 
@@ -32,11 +32,7 @@ COMPOSED = ("mixture", "markov", "scaled", "drifting")
 
 
 def notes(study: Study) -> list[str]:
-    """Returns lines on laws without a mean, overdue rounds, and runs that stood still.
-
-    Args:
-        study: Study or world, with at least one run that has ended.
-    """
+    """Returns lines on laws without a mean, overdue rounds, and standstills."""
     runs = study.manifest["runs"]
     groups = {run["label"]: run for run in runs}.values()  # replicates have one world
     found: dict[str, None] = {}
@@ -82,15 +78,8 @@ def overdue(study: Study) -> Iterator[str]:
             )
 
 
-def without_mean(
-    scenario: Mapping[str, Any], num_clients: int
-) -> Iterator[tuple[str, str]]:
-    """Yields the entries of laws of durations that have no finite mean, and a line.
-
-    Args:
-        scenario: Scenario of one run, from its manifest.
-        num_clients: K.
-    """
+def without_mean(scenario: Entry, num_clients: int) -> Iterator[tuple[str, str]]:
+    """Yields the entries of laws of durations that have no finite mean, and a line."""
     clients = scenario.get("clients") or {}
     groups = clients.get("groups") or {}
     parts = [("clients", {**clients, "groups": {}}, num_clients)]
@@ -102,7 +91,7 @@ def without_mean(
                 yield key, f"the law {law['law']!r} {UNSETTLED}"
 
 
-def _laws(key: str, part: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _laws(key: str, part: object) -> Iterator[tuple[str, Entry]]:
     if not isinstance(part, Mapping):
         return
     if isinstance(part.get("law"), str):
@@ -112,12 +101,8 @@ def _laws(key: str, part: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield from _laws(f"{key}.{name}", inner)
 
 
-def mean(law: Mapping[str, Any], number: int) -> float:
+def mean(law: Entry, number: int) -> float:
     """Returns the mean of a law over some clients, seconds.
-
-    Args:
-        law: Entry of a law in a scenario.
-        number: Number of clients.
 
     Returns:
         Infinite where a client's law has no finite mean; NaN where it is not known.
@@ -143,18 +128,14 @@ def mean(law: Mapping[str, Any], number: int) -> float:
     return math.nan
 
 
-def unequal_means(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yields the swept entries whose laws differ in their means as well, and a line.
-
-    Args:
-        runs: Entries of runs in a manifest.
-    """
+def unequal_means(runs: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+    """Yields the swept entries whose laws differ in their means as well, and a line."""
     swept: dict[str, dict[str, float]] = {}
     for run in runs:
         for key, law in run.get("parameters", {}).items():
             if not (isinstance(law, Mapping) and "law" in law):
                 continue
-            entry: Any = run.get("scenario")
+            entry = run.get("scenario")
             for name in key.split("."):
                 entry = entry.get(name) if isinstance(entry, Mapping) else None
             if entry and not math.isnan(found := mean(entry, run["num_clients"])):

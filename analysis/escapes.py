@@ -1,7 +1,7 @@
 """Losses that have left the scale on which they began, and runs that diverged."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,35 +35,16 @@ MOST_NAMED = 3
 """Groups that are named where groups differ."""
 
 
-class _Ends(NamedTuple):
-    """Losses at the ends of runs.
-
-    Attributes:
-        name: Name of the loss in words.
-        table: First and last finite value of each run, columns `first` and `last`.
-        far: Factor from which on it has left its scale.
-        unsound: Runs whose last evaluation is no finite number.
-    """
-
-    name: str
-    table: pd.DataFrame
-    far: float
-    unsound: list[int]
-
-
 def escapes(study: Study) -> pd.Series:
     """Returns how many times as high as it began the loss of each run ended.
 
     The loss is the first of `FAR` that was evaluated, else that of the batches, if
     those were recorded. Only values that are finite are looked at.
 
-    Args:
-        study: Study, finished or not.
-
     Returns:
         By run, those alone whose loss has left its scale.
     """
-    return _factors(_ends(study))
+    return _ends(study)[2]
 
 
 def warnings(study: Study) -> Iterator[str]:
@@ -71,12 +52,9 @@ def warnings(study: Study) -> Iterator[str]:
 
     The first two name a run with its numbers, the worst one, and say how many there
     are.
-
-    Args:
-        study: Study with at least one run that has ended.
     """
-    table, ends = runs(study).set_index("run"), _ends(study)
-    unsound = table.index.isin(ends.unsound)
+    table, (name, ends, factors, broken) = runs(study).set_index("run"), _ends(study)
+    unsound = table.index.isin(broken)
     lost = table.loc[(table["stop"] == "diverged") | unsound]
     if len(lost):
         first = lost.iloc[0]
@@ -87,12 +65,12 @@ def warnings(study: Study) -> Iterator[str]:
             f"{_others(lost, table)}; a smaller step size may keep it"
         )
     yield from _unlearned(study)
-    factors = _factors(ends).drop(lost.index, errors="ignore")
+    factors = factors.drop(lost.index, errors="ignore")
     if len(factors):
         run: Any = factors.idxmax()
-        first, last = ends.table.loc[run, ["first", "last"]]
+        first, last = ends.loc[run, ["first", "last"]]
         yield (
-            f"{_named(table.loc[run])} left the scale of its loss: {ends.name} began "
+            f"{_named(table.loc[run])} left the scale of its loss: {name} began "
             f"at {first:.4g} and ended at {last:.4g}, {factors[run]:.3g} times as high"
             f"{_others(factors, table)}; a smaller step size may keep it"
         )
@@ -128,9 +106,6 @@ def chance(study: Study) -> str:
     The bound is the exact one-sided one at 95 %, as a median does not show what is
     rare. Groups that have the same numbers share them.
 
-    Args:
-        study: Study with at least one run that has ended.
-
     Source: Clopper and Pearson, The use of confidence or fiducial limits illustrated in
     the case of the binomial (Biometrika 1934).
     """
@@ -156,7 +131,12 @@ def _whose(names: list[str], kinds: int) -> str:
     return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
-def _ends(study: Study) -> _Ends:
+def _ends(study: Study) -> tuple[str, pd.DataFrame, pd.Series, list[int]]:
+    """Returns a loss in words, and its first and last finite value by run.
+
+    With them come the factors of runs whose loss has left its scale, and the runs whose
+    last evaluation is no finite number.
+    """
     table = evaluations(study)
     metric = next((name for name in FAR if name in table), None)
     name, far, unsound = str(metric), FAR.get(str(metric), FAR_OF_BATCH), []
@@ -168,23 +148,18 @@ def _ends(study: Study) -> _Ends:
         table, metric, name = study.table("commits"), "loss", "the loss of a batch"
     if metric not in table:
         nothing = pd.DataFrame(columns=pd.Index(["first", "last"]), dtype=np.float64)
-        return _Ends(name, nothing, far, unsound)
+        return name, nothing, nothing["last"], unsound
     known = table.loc[np.isfinite(table[metric].to_numpy(np.float64))]
     ends = known.groupby("run")[metric].agg(["first", "last"]).astype(np.float64)
     if metric == "loss":
         ends["first"] = known.groupby("run")[metric].agg(_begun)
-    return _Ends(name, ends, far, unsound)
+    positive = ends.loc[ends["first"] > 0]
+    factors = positive["last"] / positive["first"]
+    return name, ends, factors.loc[factors > far], unsound
 
 
 def _begun(losses: pd.Series) -> float:
-    """Returns the largest loss among the first batches of a run."""
     return float(losses.iloc[: max(1, min(FIRST, len(losses) // 2))].abs().max())
-
-
-def _factors(ends: _Ends) -> pd.Series:
-    known = ends.table.loc[ends.table["first"] > 0]
-    factors = known["last"] / known["first"]
-    return factors.loc[factors > ends.far]
 
 
 def _named(run: pd.Series) -> str:
@@ -192,6 +167,5 @@ def _named(run: pd.Series) -> str:
 
 
 def _others(these: pd.DataFrame | pd.Series, every: pd.DataFrame) -> str:
-    """Returns how many more runs are so, of how many."""
     more = len(these) - 1
     return f", and {more} more of {counted(len(every), 'run')}" if more else ""

@@ -14,10 +14,6 @@ from ..simulator.world.expenses import Expenses
 def joules(study: Study, evaluations: pd.DataFrame) -> pd.Series | None:
     """Returns what clients had drawn by each evaluation, joules.
 
-    Args:
-        study: Study, finished or not.
-        evaluations: Evaluations, with columns run and time.
-
     Returns:
         NaN of runs without rates; None if no run has any, or the study keeps no jobs.
     """
@@ -57,7 +53,6 @@ def spent_by_activity(study: Study) -> pd.DataFrame:
 
 
 def _each(study: Study) -> Iterator[tuple[dict[str, Any], Expenses]]:
-    """Yields the runs that have ended and of which something has a rate."""
     for entry in () if is_summary(study.manifest) else study.manifest["runs"]:
         if "tariffs" in entry and "virtual_s" in entry:
             run, until = entry["run"], float(entry["virtual_s"])

@@ -9,17 +9,15 @@ from typing import Any
 
 from ..simulator.parts.errors import printed
 
+Entry = Mapping[str, Any]
+"""JSON of a manifest, or a part of it: a run, a scenario, a law."""
 
-def of(entry: Mapping[str, Any], name: str) -> Any:
-    """Returns a fact of a run; None where it was not noted.
 
-    Args:
-        entry: Entry of the run in its manifest.
-        name: As in `Protocol.described` or `Algorithm.described`.
-    """
+def of(entry: Entry, name: str) -> Any:
+    """Returns a fact of a run; None where it was not noted."""
     return (entry.get("facts") or {}).get(name)
 
 
-def short(value: Any) -> Any:
+def short(value: object) -> Any:
     """Returns a swept value for a column: a number or word as it is, others printed."""
     return printed(value) if isinstance(value, Mapping | list | tuple) else value

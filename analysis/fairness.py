@@ -1,7 +1,6 @@
 """Accuracy of one model for each client and each group of clients: tidy tables."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,6 @@ METRIC = "client_accuracy"
 
 def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns the final accuracy of every client of every run.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `workers`.
 
     Returns:
         Columns group (of runs), replicate, client (from 1), client_group (null where
@@ -50,10 +45,6 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
 def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns how far apart the clients of each group of runs end.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `workers`.
-
     Returns:
         Columns group (of runs), replicate, clients (`all`, or the name of their group
         in the scenario), count, mean, std (over clients), worst_decile (mean over the
@@ -63,7 +54,7 @@ def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
         StudyError: The metric was not evaluated.
     """
     table = by_client(study, metric)
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for (group, replicate), mine in table.groupby(["group", "replicate"], sort=False):
         rows.append((group, replicate, "all", *_measured(mine["value"])))
         for name, own in mine.groupby(GROUP, sort=False):

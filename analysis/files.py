@@ -23,9 +23,6 @@ def replaced(path: Path) -> Iterator[Path]:
 
     Whatever goes wrong before, the other is left as it was. What a killed writer has
     left behind is replaced by the next one.
-
-    Args:
-        path: Path of the file; its folder exists.
     """
     partial = path.with_name(f".stalesim-partial-{path.name}")
     try:
@@ -38,12 +35,6 @@ def replaced(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str, what: str, remedy: str) -> None:
     """Writes a text in place of another, as a whole or not at all.
 
-    Args:
-        path: Path of the file; its folder exists.
-        text: What it is to hold, in UTF-8.
-        what: Name of it, for the message.
-        remedy: What to do if it cannot be written, for the message.
-
     Raises:
         StudyError: It cannot be written.
     """
@@ -54,11 +45,6 @@ def write_text(path: Path, text: str, what: str, remedy: str) -> None:
 @contextlib.contextmanager
 def written(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Says in one line why something could not be written.
-
-    Args:
-        path: Path of it.
-        what: Name of it, for the message.
-        remedy: What to do, for the message.
 
     Raises:
         StudyError: It cannot be written.
@@ -77,9 +63,6 @@ def filled(folder: Path) -> Iterator[Path]:
 
     Whatever goes wrong before, that other one stays empty, or is not made. What a
     killed writer has left in it, which has names of its own, is removed by the next.
-
-    Args:
-        folder: New or empty folder.
 
     Raises:
         StudyError: The folder holds something, or another process is filling it.
@@ -117,7 +100,6 @@ def filled(folder: Path) -> Iterator[Path]:
 
 
 def _move_up(folder: Path) -> None:
-    """Moves what is written as a whole to where it belongs, after a kill as well."""
     whole = folder / WHOLE
     if whole.is_dir():
         for entry in whole.iterdir():

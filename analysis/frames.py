@@ -1,7 +1,6 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ from ..simulator.files.timeline import NO_COMMIT, staleness
 from ..simulator.parts.errors import suggestion
 from ..simulator.parts.metrics import Metric
 from .expenses import joules
-from .facts import short
+from .facts import Entry, short
 
 FIRST_OPTIONAL = {
     "commits": "loss",
@@ -46,10 +45,6 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
     Further columns are metrics and diagnostics, a user's own among them.
 
-    Args:
-        frame: Frame to look at.
-        table: Key of `stalesim.simulator.files.study.COLUMNS`.
-
     Raises:
         StudyError: A column is missing or of another type; the message names it.
     """
@@ -71,8 +66,7 @@ def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     return frame
 
 
-def _check_type(values: Any, dtype: str, table: str) -> None:
-    """Checks a column's type: words, truth or numbers (missing ones make it float)."""
+def _check_type(values: pd.Series, dtype: str, table: str) -> None:
     truth = pd.api.types.is_bool_dtype(values)
     number = pd.api.types.is_numeric_dtype(values) and not truth
     wanted = {"string": "words", "bool": "truth values"}.get(dtype, "numbers")
@@ -120,13 +114,13 @@ def runs(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def data_sets(manifest: Mapping[str, Any]) -> list[str]:
+def data_sets(manifest: Entry) -> list[str]:
     """Returns the names of the data that the runs of a study used, each once."""
     found = dict.fromkeys(run.get("dataset") for run in manifest["runs"])
     return [name for name in found if name]
 
 
-def titled(manifest: Mapping[str, Any]) -> str:
+def titled(manifest: Entry) -> str:
     """Returns the first line of a study's tables: its name, and that of its data."""
     return " on ".join(filter(None, (manifest["name"], ", ".join(data_sets(manifest)))))
 
@@ -181,7 +175,7 @@ def swept_axes(study: Study) -> list[str]:
     return list(found)
 
 
-def ordered(values: pd.Series) -> list[Any]:
+def ordered(values: pd.Series) -> list:
     """Returns the different values of a column: numbers in order, words as they come.
 
     Missing ones are left out.
@@ -191,13 +185,10 @@ def ordered(values: pd.Series) -> list[Any]:
     return sorted(known) if numbers else known
 
 
-def first_metric(manifest: Mapping[str, Any]) -> str:
+def first_metric(manifest: Entry) -> str:
     """Returns the metric that a study is about.
 
     That of a search's or comparison's objective, else the first that is evaluated.
-
-    Args:
-        manifest: Manifest of a study with numerics.
     """
     scenario = manifest["scenario"]
     search = scenario.get("tune") or scenario.get("compare") or {}
@@ -262,8 +253,7 @@ def metric_of(frame: pd.DataFrame, column: str) -> pd.Series:
         raise StudyError(
             f"evaluations have no column {column!r}; {suggestion(column, numbers)}"
         )
-    found: Any = frame[column]
-    return found
+    return frame[column]
 
 
 def jobs(study: Study) -> pd.DataFrame:
@@ -275,7 +265,7 @@ def jobs(study: Study) -> pd.DataFrame:
     at_once = {
         run["run"]: run.get("commits_at_once", 1) for run in study.manifest["runs"]
     }
-    several: Any = {run: number for run, number in at_once.items() if number != 1}
+    several = {run: number for run, number in at_once.items() if number != 1}
     made: Any = table["run"].map(several).fillna(1).astype("int64") if several else 1
     commit = table["commit"].fillna(NO_COMMIT).astype("int64")
     age = staleness(commit - 1, table["read_version"], made)
@@ -334,7 +324,7 @@ def tidy(study: Study) -> pd.DataFrame:
     return table[[column for column in first if column in table] + metrics]
 
 
-def accounts(study: Study) -> dict[int, dict[str, Any]]:
+def accounts(study: Study) -> dict[int, Entry]:
     """Returns the entries `privacy` of runs that account for it, by run."""
     entries = {run["run"]: run.get("privacy") or {} for run in study.manifest["runs"]}
     return {k: each for k, each in entries.items() if each.get("delta") is not None}

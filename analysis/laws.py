@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from pydantic import TypeAdapter
 
 from ..simulator.parts.expressions import depends_on_client, evaluate, per_client
 from ..simulator.world.laws.base import AnyLaw, Law
 from ..simulator.world.laws.distributions import is_discrete
 from ..simulator.world.laws.usual import check_short
+from .facts import Entry
 from .theory import Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
@@ -28,10 +30,10 @@ class InfiniteMeanError(ValueError):
 class _Zero:
     """The law of a variable that is always zero, as SciPy's discrete laws are."""
 
-    def cdf(self, x: Any) -> Float[np.ndarray, "..."]:
+    def cdf(self, x: ArrayLike) -> Float[np.ndarray, "..."]:
         return np.where(np.asarray(x) >= 0, 1.0, 0.0)
 
-    def sf(self, x: Any) -> Float[np.ndarray, "..."]:
+    def sf(self, x: ArrayLike) -> Float[np.ndarray, "..."]:
         return np.where(np.asarray(x) >= 0, 0.0, 1.0)
 
     def mean(self) -> float:
@@ -130,13 +132,6 @@ class Laws(NamedTuple):
         return self.family(**values, loc=loc + shift, scale=scale)
 
 
-class ScenarioGroup(NamedTuple):
-    """Clients in succession with the same entries in the scenario."""
-
-    config: dict[str, Any]
-    number: int
-
-
 class ScenarioWorld:
     """A scenario's world, group by group.
 
@@ -149,7 +144,7 @@ class ScenarioWorld:
 
     def __init__(
         self,
-        scenario: dict[str, Any],
+        scenario: Entry,
         num_clients: int,
         messages: dict[str, float],
         *,
@@ -157,22 +152,23 @@ class ScenarioWorld:
     ) -> None:
         common = dict(scenario.get("clients") or {})
         groups = common.pop("groups", None) or {}
-        self.protocol: dict[str, Any] = scenario.get("protocol") or {}
-        self.server: dict[str, Any] = scenario.get("server") or {}
-        self.selection: dict[str, Any] = common.get("selection") or {}
+        self.protocol: Entry = scenario.get("protocol") or {}
+        self.server: Entry = scenario.get("server") or {}
+        self.selection: Entry = common.get("selection") or {}
         self.slowdowns = common.get("slowdowns")
-        self.groups: list[ScenarioGroup] = []
+        # Entries of clients in succession that have the same, and their number.
+        self.groups: list[tuple[Entry, int]] = []
         if not pooled:
             self.groups = [
-                ScenarioGroup(common | group, int(group["number"]))
+                (common | group, int(group["number"]))
                 for group in groups.values() or [{"number": num_clients}]
             ]
-        self.number = sum(group.number for group in self.groups)
+        self.number = sum(number for _, number in self.groups)
         self._messages, self._stages = messages, {}
 
     def has(self, *keys: str) -> bool:
         """Says whether some client has one of these entries."""
-        return any(group.config.get(key) for group in self.groups for key in keys)
+        return any(config.get(key) for config, _ in self.groups for key in keys)
 
     @cached_property
     def keeps_all(self) -> bool:
@@ -188,7 +184,7 @@ class ScenarioWorld:
     def draws_per_job(self) -> bool:
         """Whether a draw of the computing time is a whole job's, whatever its rows."""
         return all(
-            group.config.get("compute_per", "job") == "job" for group in self.groups
+            config.get("compute_per", "job") == "job" for config, _ in self.groups
         )
 
     def laws(self, stage: str) -> list[Laws | None]:
@@ -201,10 +197,8 @@ class ScenarioWorld:
             raise ValueError("computing power changes over time")
         if stage not in self._stages:
             self._stages[stage] = [
-                laws(config, group.number)
-                if (config := group.config.get(stage))
-                else None
-                for group in self.groups
+                laws(config[stage], number) if config.get(stage) else None
+                for config, number in self.groups
             ]
         return self._stages[stage]
 
@@ -216,7 +210,7 @@ class ScenarioWorld:
         """
         pairs = zip(self.laws(stage), self.groups, strict=True)
         return _joined(
-            [np.zeros(g.number) if one is None else one.mean() for one, g in pairs]
+            [np.zeros(n) if one is None else one.mean() for one, (_, n) in pairs]
         )
 
     def compute(self) -> list[Laws]:
@@ -244,9 +238,6 @@ class ScenarioWorld:
     def transit(self, way: str) -> Float[np.ndarray, " K"]:
         """Returns the mean time of a message on each client's own link, seconds.
 
-        Args:
-            way: `upload` or `download`.
-
         Raises:
             ValueError: A law has no closed form.
         """
@@ -263,12 +254,8 @@ class ScenarioWorld:
         return _joined(found)
 
 
-def laws(config: dict[str, Any], number: int) -> Laws:
+def laws(config: Entry, number: int) -> Laws:
     """Returns the laws of durations of a group's clients.
-
-    Args:
-        config: Entry of a law in a scenario.
-        number: Number of clients.
 
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.
@@ -279,7 +266,6 @@ def laws(config: dict[str, Any], number: int) -> Laws:
 
 @cache
 def _reader() -> TypeAdapter[Any]:
-    """Returns what reads laws; made late, for then all plug-ins are known."""
     return TypeAdapter(AnyLaw)
 
 

@@ -28,48 +28,24 @@ are those of contributions that it took."""
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
-class Side(NamedTuple):
-    """One of two groups that are compared.
-
-    Attributes:
-        label: Name of the group.
-        name: Its variant.
-        scenario: Scenario of a run.
-        tried: Options of the algorithm that the variant is swept over.
-    """
-
-    label: str
-    name: str
-    scenario: Scenario
-    tried: list[str]
-
-
 class Compared(NamedTuple):
     """Two groups that a claim compares or, without claims, two variants.
 
     Attributes:
         keys: Entry of the scenario that compares them.
         claim: The claim; None without claims.
-        one: The first group.
-        other: The second one.
+        names: Variants of both.
+        sides: Scenarios of both, each of a run.
+        tried: Options of the algorithm that each variant is swept over.
         said: What names of variants, claim, question and source say, in lower case.
     """
 
     keys: Keys
     claim: Claim | None
-    one: Side
-    other: Side
+    names: list[str]
+    sides: list[Scenario]
+    tried: list[list[str]]
     said: str
-
-    @property
-    def sides(self) -> tuple[Scenario, Scenario]:
-        """Scenarios of both."""
-        return self.one.scenario, self.other.scenario
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Variants of both."""
-        return self.one.name, self.other.name
 
     @property
     def counted(self) -> str | None:
@@ -86,29 +62,16 @@ class Compared(NamedTuple):
         return word in self.said or bool(numbers & set(values))
 
 
-class LintFinding(NamedTuple):
-    """What is wrong with a comparison.
-
-    Attributes:
-        keys: Entry of the scenario that compares.
-        text: What is wrong, and what to do.
-    """
-
-    keys: Keys
-    text: str
-
-
-def findings(scenario: BaseScenario) -> list[LintFinding]:
+def findings(scenario: BaseScenario) -> list[tuple[Keys, str]]:
     """Returns what is wrong with a scenario and its comparisons, each thing once.
 
-    Args:
-        scenario: Valid scenario, with or without numerics.
+    With the entry that compares comes what is wrong, and what to do.
     """
     lines = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
     for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
         for line in chain.from_iterable(check(compared) for check in CHECKS):
             lines.setdefault(line, compared.keys)
-    return [LintFinding(keys, line) for line, keys in lines.items()]
+    return [(keys, line) for line, keys in lines.items()]
 
 
 def _of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
@@ -168,22 +131,22 @@ def _pair(
     sides: Sequence[Run],
     runs: dict[str, Run],
 ) -> Compared:
-    """Returns two groups, a run of each, with what is tried and said of them."""
-    fixed = {} if claim is None else claim.at
-    groups = []
+    fixed, tried = {} if claim is None else claim.at, []
     for side in sides:
         mine = [run.parameters for run in runs.values() if run.variant == side.variant]
-        tried = [
-            key
-            for key in side.parameters
-            if key.startswith("algorithm.") and key not in fixed
-            if len({repr(each[key]) for each in mine}) > 1
-        ]
-        groups.append(Side(side.label, side.variant, side.scenario, tried))
-    one, other = groups
-    words = [one.name, other.name, "" if claim is None else claim.says]
+        tried.append(
+            [
+                key
+                for key in side.parameters
+                if key.startswith("algorithm.") and key not in fixed
+                if len({repr(each[key]) for each in mine}) > 1
+            ]
+        )
+    names = [side.variant for side in sides]
+    words = [*names, "" if claim is None else claim.says]
     words += [scenario.question or "", scenario.source or ""]
-    return Compared(keys, claim, one, other, " ".join(words).lower())
+    scenarios = [side.scenario for side in sides]
+    return Compared(keys, claim, names, scenarios, tried, " ".join(words).lower())
 
 
 def batches(compared: Compared) -> Iterator[str]:
@@ -241,14 +204,15 @@ def evaluations(compared: Compared) -> Iterator[str]:
 
 def tuned(compared: Compared) -> Iterator[str]:
     """Yields a line where several values of an option are tried of one side alone."""
-    for one, other in permutations((compared.one, compared.other)):
-        options = other.scenario.algorithm.model_dump()
-        for key in () if other.tried else one.tried:
+    for one, other in permutations(range(2)):
+        options = compared.sides[other].algorithm.model_dump()
+        for key in () if compared.tried[other] else compared.tried[one]:
             option = key.split(".")[1]
             if option in options and not compared.is_named(option):
                 yield (
-                    f"{one.name} alone is swept over {key}, of which {other.name} has "
-                    f"one value: sweep both, or tune both by compare"
+                    f"{compared.names[one]} alone is swept over {key}, of which "
+                    f"{compared.names[other]} has one value: sweep both, or tune both "
+                    f"by compare"
                 )
 
 
@@ -264,7 +228,6 @@ def stopped_jobs(compared: Compared) -> Iterator[str]:
 
 
 def _differ(compared: Compared, what: str, one: object, other: object) -> str:
-    """Returns that two variants differ in an entry, with its values."""
     first, second = compared.names
     return f"{first} and {second} differ in {what} ({one} and {other})"
 

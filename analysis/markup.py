@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -17,9 +16,6 @@ def markdown(frame: pd.DataFrame) -> str:
     """Returns a frame, without its index, as a table in Markdown.
 
     Numbers stand to the right, with four digits; missing cells are empty.
-
-    Args:
-        frame: Frame of words and numbers.
 
     Raises:
         UserError: It is no frame.
@@ -63,10 +59,6 @@ def no_formulas(table: pd.DataFrame, words: Iterable[str]) -> pd.DataFrame:
     Spreadsheets compute a text that begins like a formula, whatever its origin. Such a
     text gets a single quote in front, which they do not show.
 
-    Args:
-        table: Table to look at.
-        words: Columns that hold text; few different ones, where rows are many.
-
     Source: OWASP, CSV Injection.
     """
     formulas = {
@@ -82,7 +74,7 @@ def no_formulas(table: pd.DataFrame, words: Iterable[str]) -> pd.DataFrame:
     )
 
 
-def quoted(cell: Any) -> Any:
+def quoted(cell: object) -> object:
     """Returns a cell; a text that begins like a formula, with a single quote."""
     formula = isinstance(cell, str) and cell.startswith(FORMULAS)
     return f"'{cell}" if formula else cell

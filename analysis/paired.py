@@ -12,42 +12,17 @@ import pandas as pd
 from . import bounds
 from .frames import Study, check_groups, groups
 from .statistics import LEVEL, confidence, t_interval
-from .targets import (
-    default_target,
-    final_bounds,
-    for_means,
-    times_to_target,
-)
+from .targets import default_target, final_bounds, for_means, times_to_target
 
 FINAL, TO_TARGET = "final", "to target"
 """Quantities that are compared: final values, and what a target cost."""
 
 
-class Difference(NamedTuple):
-    """A group less a baseline.
-
-    Attributes:
-        group: Group that is compared.
-        quantity: `final` or `to target`.
-        difference: Mean over pairs of group less baseline; NaN if not known, or only
-            bounded.
-        low: Lower end of its 95 % t-interval.
-        high: Upper end of its 95 % t-interval.
-        pairs: Number of pairs whose difference is known.
-        replicates: Number of replicates that both sides have.
-        mean: Mean of the group, over these pairs.
-        baseline: Mean of the baseline over them.
-    """
-
-    group: str
-    quantity: str
-    difference: float
-    low: float
-    high: float
-    pairs: int
-    replicates: int
-    mean: float
-    baseline: float
+COLUMNS = (
+    *("group", "quantity", "difference", "low", "high"),
+    *("pairs", "replicates", "mean", "baseline"),
+)
+"""Columns of differences."""
 
 
 def against(
@@ -78,7 +53,10 @@ def against(
         target: Target of the metric; by default the study's, if it is of this metric.
 
     Returns:
-        A column per attribute of `Difference`.
+        Columns group; quantity, `final` or `to target`; difference, the mean over pairs
+        of group less baseline, NaN if not known or only bounded, with low and high, its
+        95 % t-interval; pairs whose difference is known; replicates that both sides
+        have; mean and baseline, the means of both over these pairs.
 
     Raises:
         ValueError: There is no such group.
@@ -89,7 +67,12 @@ def against(
     if target is None and (stated := default_target(study)).metric == metric:
         target = stated.value
     finals = for_means(study, metric, final_bounds(study, metric))
-    times = None if target is None else times_to_target(study, metric, target, counted)
+    times = None
+    if target is not None:
+        times = times_to_target(study, metric, target, counted)
+        # Who never would have arrived is seen to wait until the last evaluation.
+        low = times["low"].where(np.isfinite(times["low"]), times["time"])
+        times = times.assign(value=times["time"], low=low).dropna(subset="value")
     rows = []
     for group in known:
         if group == baseline:
@@ -97,8 +80,8 @@ def against(
         pair = (group, baseline)
         rows.append(_difference(pair, FINAL, finals))
         if times is not None:
-            rows.append(_of_times(pair, times))
-    return pd.DataFrame(rows, columns=pd.Index(Difference._fields))
+            rows.append(_difference(pair, TO_TARGET, times))
+    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
 def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.DataFrame:
@@ -178,30 +161,17 @@ def ratio(pair: tuple[str, str], table: pd.DataFrame) -> PairedRatio:
 
 
 def _sides(pair: tuple[str, str], table: pd.DataFrame) -> pd.DataFrame:
-    """Returns a row per replicate of both groups, columns of each side."""
     one, other = (table.loc[table["group"] == group] for group in pair)
     return one.merge(other, on="replicate", suffixes=("_one", "_other"))
 
 
-def _difference(pair: tuple[str, str], what: str, values: pd.DataFrame) -> Difference:
-    both = _sides(pair, values)
-    known = both.dropna(subset=["value_one", "value_other"])
-    return _row(pair[0], what, known, len(both))
-
-
-def _of_times(pair: tuple[str, str], times: pd.DataFrame) -> Difference:
-    """Returns the difference of times to a target, or the bound that is known of it."""
-    # Who never would have arrived is seen to wait until the last evaluation.
-    low = times["low"].where(np.isfinite(times["low"]), times["time"])
-    both = _sides(pair, times.assign(value=times["time"], low=low))
-    both = both.dropna(subset=["value_one", "value_other"])
-    return _row(pair[0], TO_TARGET, both, len(both))
-
-
-def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Difference:
-    """Returns what is known of the pairs that both sides have a number of."""
+def _difference(
+    pair: tuple[str, str], what: str, table: pd.DataFrame
+) -> tuple[str | float, ...]:
+    both = _sides(pair, table)
+    there = both.dropna(subset=["value_one", "value_other"])
     values, low, high = (
-        both[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
+        there[[f"{end}_one", f"{end}_other"]].to_numpy(np.float64)
         for end in ("value", "low", "high")
     )
     sample = bounds.contrast(bounds.Sample(low, high), np.array([1.0, -1.0]))
@@ -212,6 +182,4 @@ def _row(group: str, what: str, both: pd.DataFrame, replicates: int) -> Differen
     if np.isinf([least, most]).all():
         least = most = float("nan")
     sides = values[known].mean(axis=0) if known.any() else np.full(2, np.nan)
-    pairs = int(known.sum())
-    one, other = sides.tolist()
-    return Difference(group, what, mean, least, most, pairs, replicates, one, other)
+    return (pair[0], what, mean, least, most, int(known.sum()), len(both), *sides)

@@ -45,10 +45,6 @@ def covered(
 def evaluations_by(study: Study, against: str) -> pd.DataFrame:
     """Returns all evaluations with a column of what is counted by each of them.
 
-    Args:
-        study: Study, finished or not.
-        against: One of `frames.COUNTED` or of `PHASES`.
-
     Raises:
         StudyError: It is the privacy spent, and no run accounts for it, or what clients
             have drawn, and none has a rate or the study keeps no jobs.

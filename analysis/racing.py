@@ -1,14 +1,17 @@
 """Trials of a search against each other: what each came to, and the best of them."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from ..simulator.files.study import StudyError
 from ..simulator.scenario import tuning
+from ..simulator.scenario.grid import Span
 from ..simulator.scenario.tuning import Objective, Tune
+from .facts import Entry
 from .frames import Study, described, evaluations, metric_of, runs
 from .statistics import Interval, first_reached, held, interval_within
 from .targets import final, lost, mean_interval
@@ -88,13 +91,13 @@ def values(
 
 
 def _falls(study: Study, objective: Objective) -> bool:
-    """Says whether what is compared is better the larger it is."""
     higher = described(study, objective.metric).higher_is_better
     return higher and objective.target is None
 
 
-def _value(rows: Any, objective: Objective, run: dict[str, Any], study: Study) -> float:
-    """Returns the value of a run that did not diverge."""
+def _value(
+    rows: pd.DataFrame | None, objective: Objective, run: Entry, study: Study
+) -> float:
     if rows is None:
         raise StudyError(
             f"{study.folder}: {run['label']} was never evaluated; evaluate more often"
@@ -145,7 +148,7 @@ def in_words(study: Study) -> str:
     return f"{objective.metric} at {when} {unit}, the last {which} by {at:g} {unit}"
 
 
-def borders(study: Study, parameters: Mapping[str, Any]) -> str:
+def borders(study: Study, parameters: Entry) -> str:
     """Returns which values are at a border of what was searched, in words.
 
     Those are within `BORDER` of the searched range from one of its ends, on its scale,
@@ -165,10 +168,10 @@ def borders(study: Study, parameters: Mapping[str, Any]) -> str:
     return ", ".join(found)
 
 
-def _ends(searched: Any) -> tuple[tuple[float, float] | None, str]:
-    """Returns the ends of what is searched, and the scale; None where none are ends."""
-    if not isinstance(searched, tuple):
-        return (*sorted((searched.from_, searched.to)),), searched.scale
+def _ends(searched: tuple | Span) -> tuple[tuple[float, float] | None, str]:
+    if isinstance(searched, Span):
+        low, high = sorted((searched.from_, searched.to))
+        return (low, high), searched.scale
     numbers = all(isinstance(v, int | float) for v in searched) and len(searched) > 2
     return ((min(searched), max(searched)) if numbers else None), "linear"
 
@@ -191,7 +194,7 @@ class Best(NamedTuple):
         diverged: How many of them diverged, or never reached the target.
     """
 
-    parameters: dict[str, Any]
+    parameters: Entry
     value: Interval
     fresh: int
     diverged: int

@@ -1,7 +1,5 @@
 """Seconds a commit and contributions a second, by group, with intervals."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -23,9 +21,6 @@ UNKNOWN = "unknown: a replicate is too short"
 def by_run(study: Study) -> pd.DataFrame:
     """Measures each run of a study with numerics, over the whole of it.
 
-    Args:
-        study: Study with at least one run that has ended.
-
     Returns:
         The columns of `frames.runs`, `commit_s`, virtual seconds from commit to commit
         on average, and `contributions_per_s`, that were applied in a virtual second up
@@ -37,7 +32,7 @@ def by_run(study: Study) -> pd.DataFrame:
     found = frames.runs(study)
     last = frames.evaluations(study).groupby("run", sort=False)
     last = last[["time", "contributions"]].max()
-    rate: Any = last["contributions"] / last["time"].where(last["time"] > 0)
+    rate = last["contributions"] / last["time"].where(last["time"] > 0)
     commits = found["commits"].where(found["commits"] > 0)
     return found.assign(
         commit_s=found["virtual_s"] / commits,

@@ -54,11 +54,6 @@ def protected(study: Study, counted: str = "epsilon") -> str:
     """Returns in words what epsilons of a study protect; "" where there are none.
 
     Of an older study, whose runs do not say it, the words are empty, too.
-
-    Args:
-        study: Study, finished or not.
-        counted: What is counted where the words are to stand: of anything but epsilon
-            there are none.
     """
     if counted != "epsilon":
         return ""
@@ -76,23 +71,12 @@ def protected(study: Study, counted: str = "epsilon") -> str:
     return f"epsilon protects {' or '.join(each)}"
 
 
-class Swept(NamedTuple):
-    """How epsilon came to differ between the groups of a study.
-
-    Attributes:
-        key: Swept key that gives every point of a line an epsilon of its own; empty if
-            there is none.
-        others: Swept keys that epsilon does not depend on, of which each has lines.
-        why: Reason why no line goes over epsilon; empty where one does.
-    """
-
-    key: str
-    others: list[str]
-    why: str
-
-
-def swept(study: Study) -> Swept:
+def swept(study: Study) -> tuple[str, list[str], str]:
     """Finds the swept key by which finite epsilons differ, if there is one.
+
+    With the key, which gives every point of a line an epsilon of its own, or "", come
+    the swept keys that epsilon does not depend on, of which each has lines, and the
+    reason why no line goes over epsilon; "" where one does.
 
     Runs that a budget has ended have spent that budget, but for less than a message:
     such epsilons are the same.
@@ -115,18 +99,17 @@ def swept(study: Study) -> Swept:
         if key not in tied and len(table[column].drop_duplicates()) > 1
     ]
     if len(moving) > 1:
-        return Swept("", others, f"several swept keys change ε: {', '.join(moving)}")
+        return "", others, f"several swept keys change ε: {', '.join(moving)}"
     line = ["variant", *(columns[key] for key in others)]
     same_epsilon = table.duplicated([*line, "epsilon"])
     ended = (known.loc[table.index, "stop"] == "privacy").any() if len(table) else False
     why = "runs ended at one budget" if ended else "ε was not swept"
     if not moving or same_epsilon.any():
-        return Swept("", others, why)
-    return Swept(moving[0], others, "")
+        return "", others, why
+    return moving[0], others, ""
 
 
 def _intended(study: Study) -> pd.Series:
-    """Returns a finite epsilon of each group: its budget, where that ended its runs."""
     table = final_quantities(study, "epsilon").groupby("group")["value"].mean()
     budget: dict[str, float] = {}
     for group, mine in runs(study).groupby("group"):

@@ -1,7 +1,6 @@
 """Distributions of staleness, per client or group, and the laws that they follow."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,13 +8,10 @@ import pandas as pd
 from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
+from .facts import Entry
 from .frames import Study, check_groups, joined
 from .laws import ScenarioWorld
-from .theory import (
-    activation_from_rates,
-    embedding_age_law,
-    exponential_staleness_law,
-)
+from .theory import activation_from_rates, embedding_age_law, exponential_staleness_law
 
 Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 """Law of a client's staleness: ages in commits, and their probability."""
@@ -68,11 +64,6 @@ def histogram(
 def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale each client of a group was.
 
-    Args:
-        study: Study, finished or not.
-        group: Group of runs.
-        quantity: Quantity of the table, as in `histogram`.
-
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
 
@@ -96,10 +87,6 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale all clients and each group of clients of a scenario were.
 
-    Args:
-        study: Study, finished or not.
-        quantity: Quantity of the table, as in `histogram`, by group of runs.
-
     Returns:
         Columns group (of runs), clients (`all`, or the name of their group and how many
         it has), count (of contributions applied, or uses of embeddings), mean, 50 %,
@@ -114,7 +101,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     stale, who = binned(study), measured(study)
     quantity = _known(quantity, stale)
     columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     if GROUP not in who:
         return pd.DataFrame(rows, columns=pd.Index(columns))
     for group, mine in who.groupby("group", sort=False):
@@ -175,7 +162,6 @@ def _of_jobs(study: Study) -> pd.DataFrame:
 
 
 def _known(quantity: str | None, table: pd.DataFrame) -> str | None:
-    """Returns a quantity unchanged, or refuses one that a table has not."""
     there = {*table["quantity"]} or {*WEIGHTS}
     if quantity is not None and quantity not in there:
         known = [each for each in WEIGHTS if each in there]
@@ -197,11 +183,7 @@ def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> Non
 
 
 def measured(study: Study) -> pd.DataFrame:
-    """Returns the table `clients` with `uses`: how often an embedding of one was used.
-
-    Args:
-        study: Study, finished or not.
-    """
+    """Returns the table `clients` with `uses`, the number of uses of embeddings."""
     tallied = joined(study, "staleness")
     uses = tallied.loc[tallied["quantity"] == "embedding"]
     uses = uses.groupby(["run", "client"])["count"].sum().rename("uses")
@@ -212,10 +194,6 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
     """Returns mean and maximum of a staleness, commits; NaN where none was measured.
 
     They are not of histograms, whose bins hold several integers each.
-
-    Args:
-        table: Rows of `measured`.
-        quantity: Quantity, as in `histogram`.
     """
     of_embeddings = "embedding_staleness_mean" in table and bool(
         table["embedding_staleness_mean"].notna().any()
@@ -237,10 +215,6 @@ def staleness_law(study: Study, group: str) -> Law | None:
     the sum of all rates, whatever was before. A contribution's staleness is geometric
     from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
     if each upload refreshes those of all samples.
-
-    Args:
-        study: Study, finished or not.
-        group: Group of runs.
 
     Returns:
         From a client's number, ages in commits and their probabilities, of the quantity
@@ -304,10 +278,6 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     """Returns the smallest staleness that at least a part of the counts are not above.
 
     A bin of several integers counts as evenly filled.
-
-    Args:
-        frame: Histogram, bins in increasing order.
-        part: Part of all counts, in (0, 1].
     """
     total = int(frame["count"].sum())
     if not total:
@@ -322,8 +292,7 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
     return low + float(np.ceil(missing / count * (high - low))) - 1
 
 
-def _rates(entry: dict[str, Any]) -> np.ndarray | None:
-    """Returns the clients' rates, where they only compute, for exponential times."""
+def _rates(entry: Entry) -> np.ndarray | None:
     known = facts.of(entry, "closed_forms") or ()
     scenario = entry.get("scenario")
     if "memoryless" not in known or not scenario or entry.get("overhead_s"):
@@ -335,7 +304,6 @@ def _rates(entry: dict[str, Any]) -> np.ndarray | None:
 
 
 def _summed(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """Returns the counts of a quantity, replicates and clients taken together."""
     table = table.loc[table["quantity"] == quantity]
     counts = table.groupby(["low", "high"])["count"].sum().reset_index()
     width = counts["high"] - counts["low"]

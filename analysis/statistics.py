@@ -152,12 +152,6 @@ def first_reached(
     It was seen at evaluations alone: the curve got there after the one before the first
     that is at the target.
 
-    Args:
-        times: Times of the evaluations, increasing; at least one.
-        values: Values of the metric.
-        target: Value to reach.
-        higher: Whether the target is reached from below.
-
     Returns:
         Times of the evaluation before and of that evaluation: the first one is both if
         it is at time zero. Of a curve that was never there, its last time and infinity.
@@ -260,8 +254,5 @@ def median_after(low: Float[np.ndarray, " n"]) -> float:
     """Returns the time up to which half of the replicates had not arrived.
 
     Infinite where half never will; NaN of none.
-
-    Args:
-        low: As in `median_time`.
     """
     return float(np.sort(low)[(low.size - 1) // 2]) if low.size else float("nan")

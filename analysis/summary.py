@@ -10,14 +10,7 @@ from ..simulator.parts.errors import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import joules_by_end
-from .frames import (
-    Study,
-    described,
-    evaluations,
-    first_metric,
-    groups,
-    runs,
-)
+from .frames import Study, described, evaluations, first_metric, groups, runs
 from .spending import Spent, protected, spending, swept
 from .staleness import exact, measured
 from .statistics import MIDDLE, t_interval
@@ -82,7 +75,7 @@ def summary(study: Study) -> pd.DataFrame:
         if np.isinf(time["median"]):
             median = not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
-        row: dict[str, Any] = {"group": group}
+        row: dict[str, object] = {"group": group}
         row[_heading(target, share)] = f"{median}\n{reached}"
         row["final"] = _plus_minus(study, metric, final)
         is_stale = np.isfinite(ages["mean"])
@@ -117,11 +110,7 @@ def costs(study: Study) -> pd.DataFrame:
 
 
 def notes(study: Study) -> list[str]:
-    """Returns what the columns of `summary` are, a sentence each.
-
-    Args:
-        study: Study as in `summary`.
-    """
+    """Returns what the columns of `summary` are, a sentence each."""
     target = default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
@@ -182,7 +171,6 @@ def notes(study: Study) -> list[str]:
 
 
 def _period(study: Study) -> str:
-    """Returns how often a study was evaluated, in words."""
     periods = study.manifest["scenario"]["evaluate"].get("every") or {}
     given = {key: value for key, value in periods.items() if value is not None}
     if not given:
@@ -198,7 +186,6 @@ def apply_several(study: Study) -> bool:
 
 
 def _words_on_megabytes(study: Study) -> list[str]:
-    """Returns a line on messages and their size, where groups differ much in both."""
     last = evaluations(study).groupby("run").last()
     last["sent"] = last["upload_bytes"] + last["download_bytes"]
     table: Any = last.groupby("group")[["sent", "messages"]].mean()
@@ -219,18 +206,13 @@ def _words_on_privacy(study: Study) -> list[str]:
         return []
     by = " or ".join(dict.fromkeys(each.basis for each in spent.values()))
     parts = [f"epsilon: of the client that spent most, by {by}", protected(study)]
-    if len(spent) > 1 and (why := swept(study).why):
+    if len(spent) > 1 and (why := swept(study)[-1]):
         parts.append(f"no figure goes over ε, as {why}")
     return ["; ".join(filter(None, parts))]
 
 
 def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Returns a line on each data set: its scale, and whether it is a part of MNIST.
-
-    Args:
-        named: Names of data sets and words on how their features were scaled, where
-            these are known.
-    """
+    """Returns a line on each data set: its scale, and whether it is a part of MNIST."""
     lines = []
     for name, scaling in dict.fromkeys(named):
         facts = [f"scale {scaling}"] if scaling else []
@@ -259,7 +241,6 @@ def _epsilon(spent: Spent | None) -> str:
 
 
 def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
-    """Returns why a group's runs ended, and how far a loss had left its scale."""
     mine = runs_of_group.loc[runs_of_group["stop"] != "diverged", "run"]
     words = ",\n".join(dict.fromkeys(runs_of_group["stop"]))
     factors = escaped.reindex(mine).dropna()
@@ -276,7 +257,6 @@ def _heading(target: MetricTarget, share: str) -> str:
 
 
 def _plus_minus(study: Study, metric: str, values: np.ndarray) -> str:
-    """Returns mean and half-width of its interval, and how many values are there."""
     known = values[np.isfinite(values)]
     interval = mean_interval(study, metric, known)
     lines = [_number(interval.mean) if known.size else "none"]

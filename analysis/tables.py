@@ -42,6 +42,9 @@ from .targets import (
     times_to_target,
 )
 
+AT_TARGET = (
+    " Runs that reached stop.target ended there: their final values are of then."
+)
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -95,10 +98,6 @@ class Cell(NamedTuple):
 def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     """Returns a row per group: how good, how fast, how stale, at which cost.
 
-    Args:
-        study: Study, finished or not.
-        at: Virtual seconds at which the first metric is shown.
-
     Returns:
         Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
         `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
@@ -112,7 +111,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     """
     metric = first_metric(study.manifest)
     known = groups(study)
-    columns: dict[str, list[Any]] = {"group": list(known)}
+    columns: dict[str, list] = {"group": list(known)}
     finals = final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
@@ -171,14 +170,7 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") -> str:
-    r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`.
-
-    Args:
-        table: Table, as from `results` or `verdicts`.
-        caption: Caption, plain text.
-        label: Label, letters and hyphens.
-        method: How numbers were found, for a comment.
-    """
+    r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`."""
     cells = table.map(_in_latex).set_axis([_head(str(name)) for name in table], axis=1)
     shape = "".join(_shape(table[name]) for name in table)
     rows = cells.to_latex(index=False, escape=False, column_format=shape)
@@ -197,12 +189,7 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
 
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
-    """Returns what the columns of `results` are, for a caption.
-
-    Args:
-        study: Study as in `results`.
-        at: Virtual seconds as in `results`.
-    """
+    """Returns what the columns of `results` are, for a caption."""
     target, reached = time_to_default(study)
     few, known = int(reached["replicates"].min()), ""
     if target.is_known:
@@ -211,13 +198,13 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
     metric = first_metric(study.manifest)
     seen = (instants.seen_at(study, metric, Instant("time", time)) for time in at)
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
+    at_target = AT_TARGET if (runs(study)["stop"] == "target").any() else ""
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
         f"95 % t-interval, or {RANGES}. "
         f"Times: median{interval}{known and f', {known}'}; {MIDDLE}. In parentheses: "
         f"replicates that count, where not all do. Staleness in commits; MB up and "
-        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}"
-        f"{_stopped_early(study)}"
+        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}{at_target}"
     )
 
 
@@ -234,13 +221,6 @@ def _unfinished(study: Study) -> str:
         f" Incomplete: {ended} of {planned} runs have ended; the others are counted "
         f"nowhere (stalesim resume)."
     )
-
-
-def _stopped_early(study: Study) -> str:
-    """Returns a sentence on runs that ended at their target, "" if none did."""
-    if not (runs(study)["stop"] == "target").any():
-        return ""
-    return " Runs that reached stop.target ended there: their final values are of then."
 
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
@@ -265,7 +245,6 @@ def _of_privacy(study: Study) -> str:
 
 
 def _cell(row: pd.Series) -> Cell:
-    """Returns a row of `instants.means_at` or `targets.time_to_target` as a cell."""
     estimate, low, high, known, replicates, *after = map(float, row)
     symmetric = not after
     return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
@@ -284,7 +263,6 @@ def _within(study: Study, metric: str, cell: Cell, values: pd.Series) -> Cell:
 
 
 def _shape(column: pd.Series) -> str:
-    """Returns a column's shape: words to the left, broken where they are long."""
     if not column.map(lambda cell: isinstance(cell, str)).all():
         return "r"
     longest = max(map(len, column), default=0)
@@ -303,7 +281,6 @@ def _in_words(cell: object) -> object:
 
 
 def _in_latex(cell: object) -> str:
-    """Returns a cell as LaTeX; a long one is not stretched to both sides."""
     if isinstance(cell, Cell):
         told = _told(cell)
         for words, signs in IN_MATHEMATICS.items():
@@ -315,7 +292,6 @@ def _in_latex(cell: object) -> str:
 
 
 def _told(cell: Cell) -> str:
-    """Returns estimate and interval, all with the same decimals."""
     mean, low, high = cell.estimate, cell.low, cell.high
     if np.isinf(mean):
         return not_reached(cell.after)
@@ -328,14 +304,12 @@ def _told(cell: Cell) -> str:
 
 
 def _counted(cell: Cell) -> str:
-    """Returns how many replicates there are, where some are missing."""
     if cell.known == cell.replicates:
         return ""
     return f" ({cell.known}/{cell.replicates})"
 
 
 def _escaped(text: str) -> str:
-    """Returns plain text as LaTeX; letters that it may lack are escapes."""
     shown = (SPECIAL.get(letter, letter) for letter in printable(text))
     return "".join(one if one.isascii() else _escape(one) for one in shown)
 

@@ -2,22 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import StudyError
 from ..simulator.scenario.tuning import objective
-from .frames import (
-    Study,
-    described,
-    evaluations,
-    first_metric,
-    groups,
-    metric_of,
-    runs,
-)
+from .frames import Study, described, evaluations, first_metric, groups, metric_of, runs
 from .phases import evaluations_by
 from .statistics import (
     Interval,
@@ -80,10 +72,6 @@ def final_values(study: Study, metric: str) -> pd.DataFrame:
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     """Returns between which numbers every run's final value is known to lie.
 
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-
     Returns:
         Columns group, replicate, value (NaN for a run that was never evaluated and did
         not diverge), and its bounds low, high, as `or_worse`.
@@ -95,13 +83,7 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
 
 
 def mean_interval(study: Study, metric: str, values: np.ndarray) -> Interval:
-    """Returns a mean with `interval_within` what its metric can be.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        values: Values of the metric, which are known.
-    """
+    """Returns a mean with `interval_within` what its metric can be."""
     bounds = described(study, metric).bounds or (-math.inf, math.inf)
     return interval_within(values, *bounds)
 
@@ -117,12 +99,6 @@ def or_worse(
 
     A run that diverged has the worst value that the metric can have, or where there is
     none that any evaluation of the study has seen; or anything worse.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        values: Row per run, column value.
-        bad: Which runs diverged.
     """
     value = values["value"].mask(bad, worst_value(study, metric))
     worse = "low" if described(study, metric).higher_is_better else "high"
@@ -140,11 +116,6 @@ def for_means(study: Study, metric: str, ends: pd.DataFrame) -> pd.DataFrame:
     """Returns values whose bounds are closed at a worst value that the metric has.
 
     A mean can count such a value; of one that may be any worse there is no mean.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
-        ends: Values and bounds, as `or_worse` has them.
     """
     if described(study, metric).worst is None:
         return ends
@@ -310,10 +281,6 @@ def resolution(times: pd.DataFrame, unit: str = "s") -> str:
     """Returns how closely times to a target are known, in words; "" if none is.
 
     Evaluations alone see a target reached: a time is known up to the one before.
-
-    Args:
-        times: Columns reached, low, high, as from `times_to_target`.
-        unit: Unit of the times.
     """
     apart = (times["high"] - times["low"])[times["reached"]]
     apart = apart[(apart > 0) & np.isfinite(apart)]
@@ -378,12 +345,7 @@ def time_to_target(
 
 
 def not_reached(after: float, unit: str = "") -> str:
-    """Returns what is known of a median that half or more of the replicates lack.
-
-    Args:
-        after: Time that it is not before; not finite if it never will be.
-        unit: Unit of the time, with a space before it.
-    """
+    """Returns what is known of a median that half or more of the replicates lack."""
     return f"> {short(after)}{unit}" if math.isfinite(after) else "never"
 
 
@@ -404,8 +366,7 @@ def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
 _NOTHING = (np.zeros(0), np.zeros(0))
 
 
-def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
-    """Yields number, group, replicate and stop reason of every run that has ended."""
+def _ends(study: Study) -> Iterator[tuple[int, str, int, str]]:
     table = runs(study)
     columns = (table[name] for name in ("run", "group", "replicate", "stop"))
     return zip(*columns, strict=True)
@@ -414,7 +375,6 @@ def _ends(study: Study) -> Iterator[tuple[Any, ...]]:
 def _by_run(
     table: pd.DataFrame, metric: str, against: str = "time"
 ) -> dict[object, tuple[np.ndarray, np.ndarray]]:
-    """Returns times and values of a metric by run, where it was evaluated."""
     x = metric_of(table, against).to_numpy(np.float64, na_value=np.nan)
     y = metric_of(table, metric).to_numpy(np.float64, na_value=np.nan)
     known = ~(np.isnan(x) | np.isnan(y))

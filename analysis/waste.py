@@ -52,7 +52,6 @@ def wasted(study: Study) -> pd.DataFrame:
 
 
 def _samples(study: Study, jobs: pd.DataFrame) -> pd.Series:
-    """Returns the samples of each job; NaN in runs that have not noted them."""
     found = pd.Series(np.nan, jobs.index)
     for entry in study.manifest["runs"]:
         mine = jobs["run"] == entry["run"]

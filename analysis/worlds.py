@@ -1,19 +1,15 @@
 """Which tables and figures show a world that was played alone."""
 
-from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
 
 from ..simulator.files.study import StudyError
 from ..simulator.parts.attached import imported, worlds
+from .facts import Entry
 from .timelines import report as of_clients
 
 
-def report_of(manifest: Mapping[str, Any]) -> ModuleType:
+def report_of(manifest: Entry) -> ModuleType:
     """Returns what has `tables`, `standard`, `caption`, `save` ... of a world.
-
-    Args:
-        manifest: Of a world without numerics.
 
     Raises:
         StudyError: No extra that is installed plays such worlds.

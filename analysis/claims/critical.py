@@ -44,13 +44,8 @@ class Critical(OfPair):
     def judge(self, measured: "Measured", *groups: str) -> Judged:
         """Judges the ratio of two critical values, replicate by replicate.
 
-        The median of the ratios counts, against `by_at_least`. A critical value lies
-        between the largest swept one that is critical and the next, or beyond the
-        sweep.
-
-        Raises:
-            StudyError: The key is not swept over numbers above 0, or others are as
-            well.
+        A critical value lies between the largest swept one that is critical and the
+        next, or beyond the sweep.
         """
         one, other, over = self.critical, self.than, self.over
         sides = [self._values(measured, name, groups) for name in (one, other)]

@@ -1,7 +1,7 @@
 """Claims on what variants come to: higher, no worse, close, a number, or a ratio."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,6 +15,9 @@ from .numbers import Frame, Numbers, final, final_frame, together
 from .verdict import Judged, judged, near, side
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...simulator.files.study import Study
     from .measured import Measured
 
 
@@ -30,21 +33,8 @@ def difference(
     That is who diverged and what that counts as, and who has no final value.
     """
     sides = [measured.of(final(metric), group) for group in (one, other)]
-    return difference_of(sides, (one, other), "a final value")
-
-
-def difference_of(
-    sides: Sequence[Numbers], names: Sequence[str], called: str
-) -> tuple[Sample, str]:
-    """Returns the paired differences of two groups' numbers, and what is to be said.
-
-    Args:
-        sides: Numbers of the two groups.
-        names: Names of the groups.
-        called: What a run without a number lacks, in words.
-    """
-    one, other = (remarks(*side, called) for side in zip(sides, names, strict=True))
-    return bounds.contrast(together(*sides), DIFFERENCE), one + other
+    said = "".join(map(remarks, sides, (one, other)))
+    return bounds.contrast(together(*sides), DIFFERENCE), said
 
 
 def of_group(measured: "Measured", metric: str, group: str) -> tuple[Sample, str]:
@@ -115,12 +105,7 @@ class NoWorse(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether final values are worse by less than `within`, if at all.
-
-        The median difference counts: the claim holds if it is worse by less than
-        `within`, and does not hold if it is worse by more; it may be better by any
-        amount.
-        """
+        """Judges the median difference of final values against a loss of `within`."""
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
         rising = measured.metric(metric).higher_is_better
@@ -146,10 +131,9 @@ class Close(OfPair):
     """Largest difference, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether final values are equivalent, which is more than not different.
+        """Judges whether the median difference of final values is within `within` of 0.
 
-        The claim holds if the median difference is within `within` of zero, and does
-        not hold if it is outside.
+        That they are equivalent is more than that they are not different.
         """
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
@@ -179,11 +163,7 @@ class Value(Claim):
         yield ("is",), self.metric, self.is_
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the median final value is `is`, to `within`.
-
-        The claim holds if the median is within `within` of `is`, and does not hold if
-        it is outside.
-        """
+        """Judges whether the median final value is within `within` of `is`."""
         metric, expected, within = self.metric, self.is_, self.within
         sample, said = of_group(measured, metric, name)
         evidence = near(sample, expected - within, expected + within)
@@ -222,10 +202,10 @@ class Ratio(OfPair):
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the ratio of two sides is the claimed one.
+        """Judges whether the median ratio over pairs of replicates is within `within`.
 
-        The median over pairs of replicates counts. A number that cannot be above zero
-        has no ratio: its pair counts for neither side.
+        A number that cannot be above zero has no ratio: its pair counts for neither
+        side.
         """
         of, expected, within = self.of, self.is_, self.within
         sides = [measured.of(_end(of), group) for group in (one, other)]
@@ -245,11 +225,10 @@ def _end(of: str) -> str:
 
 
 def _at_end(of: str) -> Frame:
-    """Returns what runs came to; one that diverged would have come to more."""
     from ..frames import runs
     from ..targets import final_quantities
 
-    def measured(study: Any) -> Any:
+    def measured(study: "Study") -> "pd.DataFrame":
         table = final_quantities(study, of, diverged=True)
         lost = (runs(study)["stop"] == "diverged").to_numpy(bool)
         return table.assign(low=table["value"], high=table["value"].mask(lost, np.inf))

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from ...simulator.files.study.measured import metrics_of_manifest
 from ...simulator.scenario.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
 from ...simulator.scenario.study import expand
+from ..facts import Entry
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
 from .sequential import ERROR, holm, least, overall
@@ -118,17 +119,9 @@ def evaluate(study: Study) -> pd.DataFrame:
 
 
 def judge(
-    measured: Measured,
-    claims: Sequence[Claim | Mapping[str, Any]],
-    plan: ReplicatePlan,
+    measured: Measured, claims: Sequence[Claim | Entry], plan: ReplicatePlan
 ) -> pd.DataFrame:
-    """Returns a row per claim, as `evaluate` does, of what was measured of a study.
-
-    Args:
-        measured: Quantities of the study, at least those that the claims need.
-        claims: Claims of the study, also as manifests have them.
-        plan: Replicates and looks of the study.
-    """
+    """Returns a row per claim, as `evaluate` does, of what was measured of a study."""
     if plan.looks:
         measured = measured.first(plan.judged or plan.replicates)
     rows = [
@@ -183,9 +176,6 @@ def undecidable(scenario: Scenario) -> list[str]:
 
     A line on its largest family that cannot: however clear its runs are, the smallest
     p-value of so few does not pass Holm's correction.
-
-    Args:
-        scenario: Scenario with its replicates and looks.
     """
     groups = without_numbers(scenario)
     families: dict[str, int] = {}
@@ -218,7 +208,6 @@ def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
 
 
 def _said(p: float, value: float, m: int, plan: ReplicatePlan) -> str:
-    """Returns a p-value in words, and what it is worth by whose correction."""
     by = plan.said + (f"by Holm among {m}" if m > 1 else "")
     said = f"p {_number(p)}"
     return f"{said}; {by.removesuffix(', ')} {_number(value)}" if by else said
@@ -229,13 +218,7 @@ def _number(p: float) -> str:
 
 
 def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]:
-    """Yields a claim's findings before anything is decided, at each of its points.
-
-    Args:
-        measured: Quantities of the study.
-        claim: Claim of the study.
-        planned: Replicates of the study.
-    """
+    """Yields a claim's findings before anything is decided, at each of its points."""
     named = _named(claim)
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)
@@ -268,7 +251,6 @@ def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]
 
 
 def _named(claim: Claim) -> tuple[str, ...]:
-    """Returns the variants that a claim names, in the order of its words."""
     return tuple(name for names in claim.variants().values() for name in names)
 
 
@@ -304,17 +286,12 @@ def _most_keys(measured: Measured, groups: Sequence[str]) -> int:
 
 
 def _matching(measured: Measured, group: str, others: Sequence[str]) -> str:
-    """Returns the one of some groups at the same point, "" where there is none.
-
-    Swept values that the group has and a variant does not are of no concern to it.
-    """
     mine = measured.parameters(group).items()
     same = (each for each in others if measured.parameters(each).items() <= mine)
     return next(same, "")
 
 
 def _missing(measured: Measured, *names: str) -> str:
-    """Returns which variants are not there; or says that no point is common."""
     missing = [
         repr(name)
         for name in names

@@ -18,6 +18,7 @@ from ...simulator.files.study import DamageError, StudyError
 from ...simulator.files.study.measured import metrics_of_manifest
 from ...simulator.parts.metrics import Metric, find, metric
 from ...simulator.scenario.claims import Claim, read
+from ..facts import Entry
 from ..frames import Study, runs
 from .numbers import Frame, Numbers, final, final_frame, horizon
 
@@ -93,7 +94,7 @@ class Measured:
         """
         return find(name) or self.metrics.get(name) or metric(name)
 
-    def parameters(self, group: str) -> dict[str, Any]:
+    def parameters(self, group: str) -> Entry:
         """Returns the swept keys of a group and their values."""
         return self._parameters[self.rows[group][0]]
 
@@ -118,7 +119,7 @@ class Measured:
     def to_csv(self, path: Path) -> None:
         """Writes everything to the last digit, as `cell_of` does."""
         frame = self.table.assign(parameters=self.table["parameters"].map(json.dumps))
-        cells: dict[str, Any] = {
+        cells = {
             str(quantity): [
                 cell_of(*ends)
                 for ends in zip(self.low[quantity], self.high[quantity], strict=True)
@@ -170,16 +171,9 @@ def _ends_of(cell: str) -> tuple[float, float]:
 
 
 def measure(
-    study: Study,
-    claims: Iterable[Claim | Mapping[str, Any]],
-    metrics: Sequence[str] = (),
+    study: Study, claims: Iterable[Claim | Entry], metrics: Sequence[str] = ()
 ) -> Measured:
     """Measures what some claims need of a study.
-
-    Args:
-        study: Study, finished or not.
-        claims: Claims of the study, also as manifests have them.
-        metrics: Metrics whose final values are measured besides.
 
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table is not what was
@@ -213,14 +207,9 @@ def measure(
 
 
 def as_written(
-    claims: Iterable[Claim | Mapping[str, Any]],
-    metrics: Mapping[str, Metric] | None = None,
+    claims: Iterable[Claim | Entry], metrics: Mapping[str, Metric] | None = None
 ) -> list[Claim]:
     """Returns claims from the manifest of a study.
-
-    Args:
-        claims: Claims, also as manifests have them.
-        metrics: Metrics that the manifest tells of, by name.
 
     Raises:
         StudyError: One is of a kind that is not known here, or makes no sense.

@@ -5,13 +5,18 @@ is therefore known without pandas. What measures a study imports it when it is c
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..bounds import Sample
 
-Frame = Callable[[Any], Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...simulator.files.study import Study
+
+Frame = Callable[["Study"], "pd.DataFrame"]
 """Function from a study to a frame with a row per run, columns `low` and `high`."""
 
 

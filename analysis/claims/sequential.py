@@ -46,10 +46,6 @@ def least(family: int, looks: tuple[int, ...] = ()) -> int | None:
 
     That is where all replicates speak for it, by Holm's correction at 5 %. None where
     no look of the plan has this number.
-
-    Args:
-        family: Number of claims.
-        looks: Replicates at each look, as in `overall`.
     """
     for n in looks or range(1, 1_000):
         if family * overall(2.0 ** (1 - n), n, looks) <= ERROR:

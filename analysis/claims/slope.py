@@ -67,13 +67,9 @@ class Slope(Claim):
         return _run_means(metric)
 
     def judge(self, measured: "Measured", *names: str) -> Judged:
-        """Judges whether a metric falls at least as steeply as a bound on it.
+        """Judges whether the median exponent is at most `is` + `within`.
 
-        The median exponent counts with which the metric falls with the commits: of one
-        variant over its last decade of commits, of several variants by their means over
-        all commits. A metric may fall faster than a theorem bounds it: the claim holds
-        if the exponent is at or below `is` + `within`, and does not hold if it is
-        above.
+        A metric may fall faster than a theorem bounds it.
         """
         metric, border = self.metric, self.is_ + self.within
         if len(names) == 1:
@@ -121,11 +117,9 @@ class Below(Claim):
         return _run_means(self.metric)
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the mean over a run is at most `bound`, in the typical run.
+        """Judges whether the median of the runs' means is at most `bound`.
 
-        The claim holds if the median of the runs' means is below the bound, and does
-        not hold if it is above. A run that diverged has no less than the worst value
-        that was seen.
+        The mean of a run that diverged is no less than the worst value that was seen.
         """
         metric, border = self.metric, self.bound
         sample, said = alone(measured.of(_run_mean(metric), name), name)
@@ -136,12 +130,7 @@ class Below(Claim):
 
 
 def _over_horizons(measured: "Measured", names: tuple[str, ...], metric: str) -> Sample:
-    """Returns how the mean of each replicate falls with the horizon of its runs.
-
-    Returns:
-        Slopes of the replicates that all groups have, NaN where a mean is not positive
-        or all horizons are the same. Where a run diverged, any that is not below zero.
-    """
+    """Returns how the mean of each replicate falls with the horizon of its runs."""
     means = [measured.of(_run_mean(metric), name) for name in names]
     last = [measured.of(horizon(_run_mean(metric)), name) for name in names]
     common = sorted(set.intersection(*(set(side.replicates) for side in means)))
@@ -172,6 +161,5 @@ def _run_means(metric: str) -> dict[str, Frame]:
 
 
 def _at_most(sample: Sample, border: float) -> Evidence:
-    """Judges whether a median is at most a border, on which it may lie."""
     border += ROUNDING * (1 + abs(border))
     return Evidence(bounds.below(sample, border), bounds.above(sample, border))

@@ -92,12 +92,8 @@ class Faster(OfPair):
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
         """Judges the ratio of times to a target, replicate by replicate.
 
-        Their median counts, against `by_at_least`. A time lies between two evaluations,
-        or after the last one, and so does the ratio of two: a replicate counts that is
-        known to lie on one side of the border.
-
-        Raises:
-            StudyError: There is nothing to count in one of the groups.
+        A time lies between two evaluations, or after the last one, and so does the
+        ratio of two: a replicate counts that is known to lie on one side of the border.
         """
         ((metric, value),) = self.to.items()
         counted = self.counted_in
@@ -111,7 +107,6 @@ class Faster(OfPair):
         return ratio_to_target(one, other, sides, to, words, least, counted=counted)
 
     def _to_target(self) -> str:
-        """Returns the name of what it took to reach the target."""
         ((metric, value),) = self.to.items()
         return f"{self.counted_in} to {metric} {value!r}"
 
@@ -135,16 +130,12 @@ class Fewer(OfPair):
         return "commits"
 
     def quantities(self) -> dict[str, Frame]:
-        """Returns the commits until runs stopped at their target."""
         from ..targets import commits_to_stop
 
         return {TO_STOP: commits_to_stop}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges the ratio of commits until runs stopped at their target.
-
-        The median of the ratios counts, against `by_at_least`, as that of `faster`.
-        """
+        """Judges the ratio of commits until runs stopped, as `faster` that of times."""
         sides = [measured.of(TO_STOP, group) for group in (one, other)]
         to, words = " to the target", "times fewer commits"
         return ratio_to_target(one, other, sides, to, words, self.by_at_least)

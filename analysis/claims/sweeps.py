@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..facts import short
 from ..statistics import UNKNOWN
 from .final_values import remarks
 from .numbers import Numbers, final, together
-from .verdict import NONE, Evidence, Judged, judged, near, side
+from .verdict import NONE, Judged, all_of, judged, near, side
 
 if TYPE_CHECKING:
     from .measured import Measured
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def swept(
     measured: "Measured", over: str, variant: str, groups: Sequence[str]
-) -> dict[Any, str]:
+) -> dict[float | str, str]:
     """Returns which of some groups has each swept value of a variant, in their order.
 
     Raises:
         StudyError: The key is not swept, or others are as well.
     """
-    at: dict[Any, str] = {}
+    at: dict[float | str, str] = {}
     mine = measured.groups(variant)
     for group in filter(mine.__contains__, groups):
         parameters = measured.parameters(group)
@@ -44,14 +44,9 @@ def swept(
 
 
 def along(
-    measured: "Measured", claim: Any, groups: tuple[str, ...]
-) -> tuple[list[Any], Sample, str]:
+    measured: "Measured", claim: "Monotone | Steady", groups: tuple[str, ...]
+) -> tuple[list[float | str], Sample, str]:
     """Returns final values along a sweep, less those of a variant that is subtracted.
-
-    Args:
-        measured: Quantities of the study.
-        claim: Claim with the entries `metric` and `over`.
-        groups: Groups that it is about.
 
     Returns:
         The swept values, numbers in their order and words in that of the sweep; final
@@ -117,9 +112,8 @@ class Monotone(Claim):
     def judge(self, measured: "Measured", *groups: str) -> Judged:
         """Judges whether final values grow along a sweep, or whether they fall.
 
-        The claim holds if they do from the first to the last swept value, and if no
-        step from one to the next goes the other way by `within`: all must pass. It does
-        not hold if one fails, by Bonferroni's correction.
+        That is from the first to the last swept value, and by no step from one to the
+        next the other way by `within`.
         """
         metric, over, within = self.metric, self.over, self.within
         sign = 1.0 if self.direction == "rising" else -1.0
@@ -135,15 +129,11 @@ class Monotone(Claim):
         ends = np.eye(len(names))[-1] - np.eye(len(names))[0]
         found = [side(bounds.contrast(sample, sign * ends), 0.0)]
         found += [side(step, 0.0 - within) for step in steps if len(steps) > 1]
-        evidence = Evidence(
-            max(step.for_it for step in found),
-            min(1.0, len(found) * min(step.against for step in found)),
-        )
         sizes = [bounds.interval(step).mean for step in steps]
         least = int(np.argmin(np.nan_to_num(sizes, nan=-np.inf)))
         of = f"smallest {noun}, {names[least]} to {names[least + 1]}"
         why = f"every step against {0.0 - within:g}{said}"
-        return judged(to, of, steps[least], evidence, why)
+        return judged(to, of, steps[least], all_of(found), why)
 
 
 class Steady(Claim):
@@ -163,12 +153,7 @@ class Steady(Claim):
     """Largest difference between two swept values, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether final values stay the same along a sweep.
-
-        The claim holds if the differences of final values between all pairs of swept
-        values are within `within`, and does not hold if one is outside, by Bonferroni's
-        correction.
-        """
+        """Judges whether final values differ by at most `within` in all pairs."""
         metric, over, within = self.metric, self.over, self.within
         names, sample, said = along(measured, self, groups)
         to = f": {metric} the same for all {over}, to {within:g}"
@@ -177,14 +162,10 @@ class Steady(Claim):
         unit = np.eye(len(names))
         pairs = [bounds.contrast(sample, b - a) for a, b in combinations(unit, 2)]
         found = [near(pair, -within, within) for pair in pairs]
-        evidence = Evidence(
-            max(pair.for_it for pair in found),
-            min(1.0, len(found) * min(pair.against for pair in found)),
-        )
         sizes = [abs(bounds.interval(pair).mean) for pair in pairs]
         worst = pairs[int(np.argmax(np.nan_to_num(sizes, nan=np.inf)))]
         why = f"all pairs within {within:g}, or one outside{said}"
-        return judged(to, "largest difference", worst, evidence, why)
+        return judged(to, "largest difference", worst, all_of(found), why)
 
 
 class NoWorseMean(OfPair):
@@ -209,14 +190,10 @@ class NoWorseMean(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether a mean over a sweep is worse by less than `within`.
+        """Judges whether the mean over a sweep is worse by less than `within`.
 
-        The mean over the swept values is one number of each replicate, of which the
-        median counts: swept values, such as networks, are those of the study and no
-        sample of others. What diverged counts as in `no_worse`.
-
-        Raises:
-            StudyError: The key is not swept, or others are as well.
+        Swept values, such as networks, are those of the study and no sample of others.
+        What diverged counts as in `no_worse`.
         """
         metric, within, over = self.metric, self.within, self.over
         one, other = (

@@ -74,6 +74,15 @@ def near(sample: Sample, low: float, high: float) -> Evidence:
     return Evidence(max(s.for_it for s in sides), min(s.against for s in sides))
 
 
+def all_of(parts: list[Evidence]) -> Evidence:
+    """Returns the evidence for all of several claims: all must pass, or one must fail.
+
+    One fails by Bonferroni's correction.
+    """
+    against = len(parts) * min(part.against for part in parts)
+    return Evidence(max(part.for_it for part in parts), min(1.0, against))
+
+
 def judged(
     to: str,
     of: str,

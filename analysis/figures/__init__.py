@@ -5,8 +5,8 @@ Each figure has a module: a function that draws it and, if a report shows it,
 these names. The list below is the only one; `report` draws the standard figures in its
 order, then those of plug-ins (`plugin`). Modules share `style` (colours, names,
 Matplotlib's settings), `layout` (titles, legends, notes, panels), `facets` (panels of
-many groups), `venues`, `lines` (groups that a line joins), `maps` (cells) and `files`
-(with captions); `gantt` is of timelines.
+many groups), `venues`, `lines` (groups that a line joins) and `files` (with captions);
+`gantt` is of timelines.
 Names are imported when they are used.
 """
 

@@ -1,22 +1,14 @@
 """Panels and colours of studies with more groups than colours can tell apart."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from ..frames import (
-    Study,
-    follow,
-    groups,
-    ordered,
-    runs,
-    swept_columns,
-    swept_keys,
-)
+from ..frames import Study, follow, groups, ordered, runs, swept_columns, swept_keys
 from . import layout, style
 from .lines import split, worded
 
@@ -35,11 +27,8 @@ PALE = "#c8c8c8"
 """Colour of all other groups, behind the one that a panel is about."""
 
 
-class Facet(NamedTuple):
-    """One panel: its title, and the groups that it shows."""
-
-    title: str
-    groups: list[str]
+Facet = tuple[str, list[str]]
+"""One panel: its title, and the groups that it shows."""
 
 
 class Facets(NamedTuple):
@@ -84,12 +73,12 @@ def facets(study: Study) -> Facets | None:
     key = _telling(table, [(k, columns[k]) for k in swept_keys(study)])
     if key is None:
         every = {name: style.Look(style.palette()[0], style.SOLID) for name in known}
-        panels = [Facet(layout.label(study, name), [name]) for name in known]
+        panels = [(layout.label(study, name), [name]) for name in known]
         return Facets(spread(panels, MOST_PANELS), len(panels), "", {}, every)
     along = {key, *follow(study, key)}
     others = [k for k in swept_keys(study) if k not in along]
     panels = [
-        Facet(title, list(rows.sort_values(columns[key])["group"]))
+        (title, list(rows.sort_values(columns[key])["group"]))
         for title, rows in split(study, table, others).items()
     ]
     colors = sequential(ordered(table[columns[key]]))
@@ -109,7 +98,7 @@ def looks(study: Study) -> dict[str, style.Look]:
     return style.looks(groups(study)) if found is None else found.looks
 
 
-def sequential(values: Sequence[Any]) -> dict[Any, str]:
+def sequential(values: Sequence[float]) -> dict[float, str]:
     """Returns a colour for each of some ordered values, from dark to light."""
     shades = np.linspace(0, LIGHTEST, max(len(values), 2))
     table = mpl.colormaps[COLORS]
@@ -123,7 +112,6 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
 
 
 def _telling(table: pd.DataFrame, keys: list[tuple[str, str]]) -> str | None:
-    """Returns the key that is swept over most numbers, if one is."""
     values = {key: ordered(table[column]) for key, column in keys}
     sizes = {
         key: len(known)

@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -17,6 +16,8 @@ from . import style
 from .venues import chosen_formats
 
 DOTS_PER_INCH = 200
+UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+"""Metadata without a time, so that the same figure gives the same bytes."""
 ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
 """Settings of Matplotlib that give a figure an engine of layout."""
 COLUMNS = 88
@@ -49,7 +50,8 @@ def save_figure(
         lay_out(figure)
         for path in paths:
             with replaced(path) as new:
-                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=_undated(path))
+                undated = UNDATED.get(path.suffix)
+                figure.savefig(new, dpi=DOTS_PER_INCH, metadata=undated)
     return paths
 
 
@@ -62,14 +64,6 @@ def save_all(
     styles: Sequence[str | Path] = (),
 ) -> Iterator[Path]:
     """Saves figures into `folder/figures`, and next to each its caption, as text.
-
-    Args:
-        study: Study that is drawn.
-        figures: Names of files with their figures, drawn one at a time.
-        shows: Returns what a figure shows, by its name.
-        folder: Parent of the folder `figures`, which is created if missing.
-        forms: Formats of the files, as in `figures.save`.
-        styles: Matplotlib styles, as in `figures.save`.
 
     Yields:
         Paths of the figures, as they are written.
@@ -131,18 +125,11 @@ def lay_out(figure: Figure) -> None:
         figure.set_dpi(DOTS_PER_INCH)  # letters are as wide as they will be drawn
         engine.execute(figure)
         # Without any engine; for one that does nothing all is drawn once more.
-        none: Any = dict.fromkeys(ENGINES, False)
-        with mpl.rc_context(none):
+        with mpl.rc_context(dict.fromkeys(ENGINES, False)):  # pyright: ignore[reportArgumentType]
             figure.set_layout_engine(None)
 
 
-def _undated(path: Path) -> dict:
-    """Returns metadata in which a format's date, if it has one, is left out."""
-    return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix, {})
-
-
 def _about(study: Study) -> list[str]:
-    """Returns lines on a study: its data, replicates, seeds and versions."""
     manifest = study.manifest
     runs = manifest["runs"]
     replicates = 1 + max((run["replicate"] for run in runs), default=0)

@@ -4,7 +4,7 @@ Each takes frames and returns a new figure; none touches global state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -77,10 +77,6 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     """Returns the clients that have a line of a picture, at most 30.
 
     Of more, those that read first; where more do so at once, evenly spread over them.
-
-    Args:
-        jobs: Jobs of one run.
-        num_clients: K.
     """
     if num_clients <= MOST_CLIENTS:
         return list(range(1, num_clients + 1))
@@ -91,13 +87,7 @@ def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
 
 
 def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) -> float:
-    """Returns the virtual seconds in which some jobs of the drawn clients ended.
-
-    Args:
-        jobs: Jobs of one run.
-        num_clients: K; of more than are drawn, each ends two jobs or so.
-        num_jobs: Number of jobs, where all clients are drawn.
-    """
+    """Returns the virtual seconds in which some jobs of the drawn clients ended."""
     shown = lines(jobs, num_clients)
     mine = jobs.loc[jobs["client"].isin(shown)]
     ends = _ends(mine).dropna().sort_values()
@@ -113,11 +103,6 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
 
     A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
     markers. A job under way whose stages are not known yet is not drawn.
-
-    Args:
-        panels: Panels, one per run; the first 4 are drawn.
-        seconds: Shown virtual seconds, > 0.
-        name: Name of the study.
     """
     drawn = list(panels)[:MOST_PANELS]
     shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
@@ -135,10 +120,11 @@ def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
         )
         for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
             _draw_clients(axes, panel, those, seconds, used, marks)
-        stack[-1, 0].set(xlabel=style.AXES["time"].label, xlim=(0, seconds))
+        stack[-1, 0].set(xlabel=style.AXES["time"], xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
-        tick: dict[str, Any] = {"color": style.INK, "marker": "|", "ls": ""}
-        handles.append(Line2D([], [], label="commit", **tick))
+        handles.append(
+            Line2D([], [], label="commit", color=style.INK, marker="|", ls="")
+        )
         handles += [_marker(mark, mark.lower().replace("_", " ")) for mark in marks]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
@@ -181,8 +167,10 @@ def staleness(
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         if any(v is not None for v in (*laws.values(), *means.values())):
             handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
-            wide: dict[str, Any] = {"lw": 3.5, "alpha": 0.3, "label": "theory: mean"}
-            handles.append(Line2D([], [], color=style.INK, **wide))
+            label = "theory: mean"
+            handles.append(
+                Line2D([], [], color=style.INK, lw=3.5, alpha=0.3, label=label)
+            )
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 
@@ -193,10 +181,6 @@ def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
     Where clients do not wait for what they sent, waiting ends with their next read. A
     download begins when the job before has been computed, if it was read before that:
     until then the job waited in its client's queue.
-
-    Args:
-        jobs: Jobs of one run.
-        incidents: Incidents of the run; a job ends with a crash of its client.
 
     Returns:
         Columns client, job, stage (a key of `BARS`), start, end (virtual s); stages
@@ -255,11 +239,13 @@ def _draw_clients(
     start, end = (table[each].to_numpy()[order] for each in ("start", "end"))
     line = table["client"].map(line_of).to_numpy(np.float64)[order]
     low, high = line - 0.31, line + 0.31
-    bars: Any = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
+    bars = np.stack([[start, start, end, end], [low, high, high, low]], axis=-1)
     # One artist: an artist of its own for each of thousands takes seconds.
-    every: dict[str, Any] = {"edgecolors": "white", "lw": 0.4}
-    every["facecolors"] = to_rgba_array([BARS[part] for part in found])[which]
-    axes.add_collection(PolyCollection(bars.swapaxes(0, 1), zorder=2, **every))
+    colors = to_rgba_array([BARS[part] for part in found])[which]
+    every = list(bars.swapaxes(0, 1))
+    axes.add_collection(
+        PolyCollection(every, zorder=2, edgecolors="white", lw=0.4, facecolors=colors)
+    )
     # A tick for each place that can be seen apart, of a million commits too.
     commits = panel.commits[panel.commits <= seconds]
     _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)

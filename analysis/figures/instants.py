@@ -1,7 +1,6 @@
 """Values of a metric at an instant, such as the accuracy after 60 seconds."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -27,7 +26,6 @@ def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure
 
 
 def _drawn(study: Study, metric: str, time: float) -> Figure:
-    """Returns a figure of a metric at an instant, over what is swept if it can be."""
     if (key := swept_key(study)) is not None:
         return final_over(study, key, metric, after=time)
     if (keys := grid_keys(study)) is not None:
@@ -36,10 +34,7 @@ def _drawn(study: Study, metric: str, time: float) -> Figure:
 
 
 def values_after(
-    study: Study,
-    metric: str = "test_accuracy",
-    at: float = 60.0,
-    against: str = "time",
+    study: Study, metric: str = "test_accuracy", at: float = 60.0, against: str = "time"
 ) -> Figure:
     """Draws each group's mean value of a metric at an instant, with its interval.
 
@@ -65,14 +60,16 @@ def values_after(
         figure, axes = layout.rows(study, list(table["group"]))
         ends = table["low"].to_numpy(), table["high"].to_numpy()
         lows, highs, cut = layout.within(study, metric, *ends)
-        rows: Any = table.itertuples()
-        for number, row in enumerate(rows):
-            color = looks[row.group].color
-            axes.plot([row.mean], [number], "o", ms=4.5, color=color)
+        columns = (table[c] for c in ("group", "mean", "known", "replicates"))
+        rows = zip(*columns, strict=True)
+        for number, (group, mean, known, replicates) in enumerate(rows):
+            color = looks[group].color
+            axes.plot([mean], [number], "o", ms=4.5, color=color)
             axes.plot([lows[number], highs[number]], [number, number], color=color)
-            missing = row.replicates - row.known
-            words = f"{row.known} of {row.replicates} lasted so long" if missing else ""
-            if not np.isfinite(row.mean) and not missing:
+            words = ""
+            if known < replicates:
+                words = f"{known} of {replicates} lasted so long"
+            elif not np.isfinite(mean):
                 words = "some diverged: no mean"
             if words:
                 blended = axes.get_yaxis_transform()

@@ -82,11 +82,6 @@ def add_note(
     """Writes a note below a figure; `supxlabel("")` removes it.
 
     For a venue it is not drawn: its words are the caption's.
-
-    Args:
-        figure: Figure with its legend.
-        words: Parts of the note; empty ones are left out.
-        legend_below: Whether the legend stands at the bottom; the note is above it.
     """
     note = "; ".join(word for word in words if word)
     say(figure, note)
@@ -95,8 +90,9 @@ def add_note(
     if legend_below and figure.legends:
         height = figure.legends[0].get_window_extent().height / figure.dpi
         note += "\n" * math.ceil(height / NOTE_LINE)
-    look: dict[str, Any] = {"fontsize": NOTE_SIZE, "color": "#505050", "wrap": True}
-    figure.supxlabel(note, x=0.01, ha="left", **look)
+    figure.supxlabel(
+        note, x=0.01, ha="left", fontsize=NOTE_SIZE, color="#505050", wrap=True
+    )
 
 
 def name(study: Study, group: str) -> str:
@@ -147,22 +143,20 @@ def within(
     return np.clip(low, least, most), np.clip(high, least, most), cut
 
 
-def arms(middle: Any, low: Any, high: Any) -> np.ndarray:
+def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Returns how far intervals reach below and above their middles; 0 where none."""
     return np.nan_to_num(np.reshape([middle - low, high - middle], (2, -1)))
 
 
-def axis(study: Study, counted: str) -> style.Axis:
+def axis(study: Study, counted: str) -> tuple[str, float]:
     """Returns label and scale of a counted quantity; privacy names its accounting."""
-    found = style.axis(counted)
-    if counted != "epsilon":
-        return found
-    told = accounts(study).values()
+    label, scale = style.axis(counted)
+    told = accounts(study).values() if counted == "epsilon" else ()
     known = {(entry["accountants"][0], entry["delta"]) for entry in told}
-    if len(known) != 1:
-        return found
-    ((accountant, delta),) = known
-    return found._replace(label=f"{found.label}\n(δ = {delta:g}, by {accountant})")
+    if len(known) == 1:
+        ((accountant, delta),) = known
+        label += f"\n(δ = {delta:g}, by {accountant})"
+    return label, scale
 
 
 def grid(number: int) -> tuple[int, int]:
@@ -176,14 +170,7 @@ def grid(number: int) -> tuple[int, int]:
 def panels(
     figure: Figure, number: int, columns: int, *, shared: bool = True
 ) -> list[Axes]:
-    """Returns axes in rows; shared ones have numbers below each column alone.
-
-    Args:
-        figure: Figure without axes.
-        number: Number of panels; the last row may be shorter than the others.
-        columns: Number of columns.
-        shared: Whether all have the same axes.
-    """
+    """Returns axes in rows; shared ones have numbers below each column alone."""
     high = math.ceil(number / columns)
     every = figure.subplots(high, columns, sharex=shared, sharey=shared, squeeze=False)
     for axes in every.flat[number:]:
@@ -196,12 +183,7 @@ def panels(
 
 
 def rows(study: Study, groups: Sequence[str]) -> tuple[Figure, Axes]:
-    """Returns a figure and its axes with a row for each group, the first on top.
-
-    Args:
-        study: Study of the groups.
-        groups: Groups of runs.
-    """
+    """Returns a figure and its axes with a row for each group, the first on top."""
     names = [style.text(label(study, group), 26) for group in groups]
     lines = max(2.6, 1.5 + max(name.count("\n") for name in names))
     figure = titled(study, for_print(6.4, 1.4 + LINE * lines * len(names)))

@@ -44,9 +44,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def convergence(
-    study: Study,
-    metric: str = "test_accuracy",
-    against: str = "time",
+    study: Study, metric: str = "test_accuracy", against: str = "time"
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
@@ -77,12 +75,11 @@ def convergence(
 
 
 class _Curves:
-    """What the curves of a study are drawn from."""
-
     def __init__(self, study: Study, metric: str, against: str) -> None:
         self.study, self.metric, self.against = study, metric, against
         self.known = groups(study)
-        self.looks, self.axis = facets.looks(study), layout.axis(study, against)
+        self.looks = facets.looks(study)
+        self.label, self.scale = layout.axis(study, against)
         self.references = _references(study, against)
         own = [group for group in self.known if group not in self.references]
         self.curves = mean_curves(study, own, metric, against)
@@ -99,7 +96,7 @@ class _Curves:
             look = look._replace(linestyle=style.DASHED)
             return axes.axhline(finals.mean()[group], zorder=2, **look._asdict())
         curve = self.curves[group]
-        x = self.axis.scale * curve["x"].to_numpy()
+        x = self.scale * curve["x"].to_numpy()
         if pale:
             thin = {"color": facets.PALE, "lw": 0.6, "zorder": 0.5}
             return axes.plot(x, curve["mean"], drawstyle="steps-post", **thin)[0]
@@ -155,7 +152,7 @@ def _of_all(drawn: _Curves) -> Figure:
     handles = [drawn.draw(axes, group) for group in drawn.known]
     drawn.finish(axes)
     ylabel = style.metric_label(drawn.metric, study)
-    axes.set(xlabel=drawn.axis.label, ylabel=ylabel)
+    axes.set(xlabel=drawn.label, ylabel=ylabel)
     layout.add_legend(figure, handles, labels)
     return figure
 
@@ -170,18 +167,18 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
     layout.say(figure, divided.left_out())
     every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
-    for axes, panel in zip(every, panels, strict=True):
+    for axes, (title, mine) in zip(every, panels, strict=True):
         for group in () if divided.key else drawn.curves:
-            if group not in panel.groups:
+            if group not in mine:
                 drawn.draw(axes, group, pale=True)
-        for group in panel.groups:
-            line = drawn.draw(axes, group, 0.3 / max(2, len(panel.groups)) + 0.05)
+        for group in mine:
+            line = drawn.draw(axes, group, 0.3 / max(2, len(mine)) + 0.05)
             line.set_linewidth(mpl.rcParams["lines.linewidth"] * 0.75)
             handles.setdefault(divided.words.get(group, ""), line)
         drawn.finish(axes)
-        axes.set_title(style.text(panel.title, 26), fontsize=layout.small())
+        axes.set_title(style.text(title, 26), fontsize=layout.small())
     for axes in every[-columns:]:
-        axes.set_xlabel(drawn.axis.label)
+        axes.set_xlabel(drawn.label)
     for axes in every[::columns]:
         axes.set_ylabel(style.metric_label(drawn.metric, study))
     known = sorted(filter(None, handles), key=float)
@@ -196,7 +193,6 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
 
 
 def _content(study: Study, known: list[str]) -> str:
-    """Returns how much a commit applies, where that differs between groups."""
     last = evaluations(study).groupby("run").last()
     ends = last.loc[last["commits"] > 0]
     whole = ends["contributions"] // ends["commits"]

@@ -1,7 +1,7 @@
 """Lines over a swept number; runs that differ are never joined as replicates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,11 @@ import pandas as pd
 from ...simulator.files.study import StudyError
 from ...simulator.parts.errors import is_meant, shown
 from ...simulator.scenario.study import short_names
-from ..frames import (
-    Study,
-    follow,
-    ordered,
-    runs,
-    short,
-    swept_columns,
-    swept_keys,
-)
+from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
 
+At = Mapping[str, object]
+"""Values of swept keys, to which a figure is confined."""
 MOST_LINES = 24
 """Number of lines that colour and dashes can tell apart."""
 
@@ -43,18 +37,6 @@ class Line(NamedTuple):
         return bool(np.isnan(self.numbers).all())
 
 
-class Lines(NamedTuple):
-    """Lines of a figure over a swept number.
-
-    Attributes:
-        lines: One line for each variant and value of the other keys.
-        along: Keys that change along a line together with the swept number.
-    """
-
-    lines: list[Line]
-    along: list[str]
-
-
 def swept_key(study: Study) -> str | None:
     """Returns the key of the only numbers that are swept, apart from what follows."""
     keys = swept_keys(study)
@@ -66,13 +48,10 @@ def swept_key(study: Study) -> str | None:
     return None
 
 
-def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> Lines:
+def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line], str]:
     """Returns the lines of a figure over a swept number; no group is in two of them.
 
-    Args:
-        study: Study, finished or not.
-        key: Key swept over numbers.
-        at: Values of other keys that are swept; groups that have others are left out.
+    With them come words on keys that change together with the number; else "".
 
     Raises:
         StudyError: A key is not swept, or not over numbers; nothing has the values; or
@@ -104,18 +83,12 @@ def lines_over(study: Study, key: str, at: Mapping[str, Any] | None = None) -> L
             f"the other keys by at: {', '.join(splitting)}"
         )
     along = [name for name in others if _changes(table, found, columns[name])]
-    return Lines(found, along)
+    words = f"along with it changes {' and '.join(map(style.text, along))}"
+    return found, words if along else ""
 
 
-def groups_at(
-    study: Study, keys: Sequence[str], at: Mapping[str, Any] | None
-) -> pd.DataFrame:
+def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
     """Returns the groups that have some values, or are not swept over their keys.
-
-    Args:
-        study: Study, finished or not.
-        keys: Further keys that must be swept.
-        at: Values of swept keys.
 
     Returns:
         A row per group, as `frames.runs` has it.
@@ -136,12 +109,8 @@ def groups_at(
     return table.loc[kept]
 
 
-def is_at(column: pd.Series, value: Any) -> pd.Series:
+def is_at(column: pd.Series, value: object) -> pd.Series:
     """Says which rows of a column of swept values have one of them.
-
-    Args:
-        column: Swept values, called like their key.
-        value: The value, or what labels or columns print of it.
 
     Raises:
         StudyError: None has.
@@ -156,7 +125,7 @@ def is_at(column: pd.Series, value: Any) -> pd.Series:
     return found
 
 
-def fixed_values(at: Any) -> dict[str, Any]:
+def fixed_values(at: object) -> dict[str, object]:
     """Returns values of other swept keys, to which a figure is confined.
 
     Raises:
@@ -176,11 +145,6 @@ def split(
 ) -> dict[str, pd.DataFrame]:
     """Divides groups of runs by variant and the values of some swept keys.
 
-    Args:
-        study: Study of the groups.
-        table: Row per group, with its variant and a column per swept key.
-        keys: Keys to divide by.
-
     Returns:
         The rows of each part, by what it is called.
     """
@@ -196,30 +160,23 @@ def split(
     return found
 
 
-def worded(value: Any) -> str:
+def worded(value: object) -> str:
     """Returns a swept value as figures show it."""
     return f"{value:g}" if isinstance(value, float) else str(short(value))
 
 
 def words_on_followers(study: Study, key: str, name: str) -> str:
-    """Returns words on keys that change with a swept one, as zipped ones; else "".
-
-    Args:
-        study: Study, finished or not.
-        key: Swept key.
-        name: Its name in the figure.
-    """
+    """Returns words on keys that change with a swept one, as zipped ones; else ""."""
     others = [style.key_label(other, study) for other in follow(study, key)]
     return f"with {name} changes {', '.join(others)}" if others else ""
 
 
-def pinned(at: Mapping[str, Any] | None) -> str:
+def pinned(at: At | None) -> str:
     """Returns words on the values to which a figure is confined."""
     return ", ".join(f"{key} = {worded(value)}" for key, value in (at or {}).items())
 
 
 def _splits(table: pd.DataFrame, key: str, other: str) -> bool:
-    """Says whether runs that agree in variant and swept number differ in another."""
     different = table.drop_duplicates(["variant", key, other])
     return bool(different.duplicated(["variant", key]).any())
 

@@ -5,8 +5,8 @@ Replicates that never arrived are drawn as such, where they were last looked at.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ from ..statistics import MEDIANS, interval_name, median_time
 from ..targets import commits_to_stop, default_target, resolution, times_to_target
 from . import layout, style
 from .files import plain
-from .lines import Line, lines_over, pinned, swept_key
+from .lines import At, Line, lines_over, pinned, swept_key
 from .speed_ups import axis_label, target_words
-from .sweeps import draw_line, figure_of_lines, is_wide, words_along
+from .sweeps import draw_line, figure_of_lines, is_wide
 
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
@@ -49,11 +49,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def time_to_target_over(
-    study: Study,
-    key: str,
-    metric: str,
-    value: float,
-    at: Mapping[str, Any] | None = None,
+    study: Study, key: str, metric: str, value: float, at: At | None = None
 ) -> Figure:
     """Draws the virtual time to a target against a swept number.
 
@@ -83,11 +79,7 @@ def time_to_target_over(
     return figure
 
 
-def commits_over(
-    study: Study,
-    key: str,
-    at: Mapping[str, Any] | None = None,
-) -> Figure:
+def commits_over(study: Study, key: str, at: At | None = None) -> Figure:
     """Draws the commits until runs stopped at their target against a swept number.
 
     Medians with 95 % intervals. A run that did not stop there is a hollow
@@ -110,21 +102,17 @@ def commits_over(
 
 
 def _medians_over(
-    study: Study,
-    key: str,
-    times: pd.DataFrame,
-    words: str,
-    at: Mapping[str, Any] | None,
+    study: Study, key: str, times: pd.DataFrame, words: str, at: At | None
 ) -> tuple[Figure, Axes]:
     """Draws medians of `times_to_target`; the vertical axis has no label yet."""
-    drawn = lines_over(study, key, at)
-    groups = [group for line in drawn.lines for group in line.groups]
+    lines, along = lines_over(study, key, at)
+    groups = [group for line in lines for group in line.groups]
     times = times.loc[times["group"].isin(groups)]
-    counts: Any = times.groupby("group")["reached"].agg(arrived="sum", of="size")
+    counts = times.groupby("group").agg(arrived=("reached", "sum"), of=("time", "size"))
     shares = {row[0]: f"{row[1]} of {row[2]}" for row in counts.itertuples()}
     ceiling = ROOM * float(times["time"].max())
-    longest = max(len(line.groups) for line in drawn.lines)
-    few = len(drawn.lines) <= len(style.palette()) and longest <= MOST_LABELLED
+    longest = max(len(line.groups) for line in lines)
+    few = len(lines) <= len(style.palette()) and longest <= MOST_LABELLED
     open_ends: list[bool] = []
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
@@ -136,24 +124,26 @@ def _medians_over(
         goes_on = high > ceiling
         open_ends.extend(goes_on)
         low, high = np.fmin(median, low), np.fmin(np.fmax(median, high), ceiling)
-        handle: Any = None
+        handle = None
         if np.isfinite(median).any():
             handle = draw_line(axes, line, x, (median, low, high), look)
         if goes_on.any() and not line.is_level:  # a level's band ends with the axes
-            arrows: dict[str, Any] = {"ls": "none", "marker": CARETUP, "ms": 5}
-            axes.plot(x[goes_on], high[goes_on], color=look["color"], **arrows)
+            axes.plot(
+                x[goes_on], high[goes_on],
+                color=look["color"], ls="none", marker=CARETUP, ms=5,
+            )  # fmt: skip
         said = [shares[group] if few else "" for group in line.groups]
-        marks: Any = _draw_missed(axes, line, x, mine, said, look["color"])
-        return marks if handle is None else handle
+        marks = _draw_missed(axes, line, x, mine, said, look["color"])
+        return cast(Artist, marks if handle is None else handle)
 
     with style.context():
-        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
+        figure, axes = figure_of_lines(study, key, lines, draw, pinned(at))
         if is_wide(times["time"]):
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
         note = _words(counts, goes_on=any(open_ends), told=few)
-        layout.add_note(figure, (*note, words, words_along(drawn)))
+        layout.add_note(figure, (*note, words, along))
         missed = counts.index[counts["arrived"] < counts["of"]]
         if 0 < len(missed) <= MOST_LABELLED:
             said = (
@@ -177,18 +167,19 @@ def _draw_missed(
     late = [rows.loc[~rows["reached"], "time"].to_numpy() for rows in mine]
     if not sum(map(len, late)):  # an empty line would take room at the corner
         return None
-    place: dict[str, Any] = {}
+    place = axes.transData
     if line.is_level:
-        x, place = np.ones(1), {"transform": axes.get_yaxis_transform()}
+        x, place = np.ones(1), axes.get_yaxis_transform()
     (marks,) = axes.plot(
         np.repeat(x, [ends.size for ends in late]), np.concatenate(late),
-        ls="none", marker="^", ms=5, mfc="none", color=color, clip_on=False, **place,
+        ls="none", marker="^", ms=5, mfc="none", color=color, clip_on=False,
+        transform=place,
     )  # fmt: skip
     for across, ends, share in zip(x, late, shares, strict=True):
         if share and ends.size:
             axes.annotate(
                 share, (across, ends.max()), (5, 0),
-                xycoords=place.get("transform", "data"), textcoords="offset points",
+                xycoords=place, textcoords="offset points",
                 va="center", color=color, fontsize=layout.small(),
             )  # fmt: skip
     return marks

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from ...simulator.files.study import Study
 from ...simulator.parts.base import NamedPart, function_at
 
 
@@ -20,7 +20,7 @@ class StudyFigure(NamedPart):
 
     draw: str
 
-    def function(self) -> Callable[[Any], Any]:
+    def function(self) -> Callable[[Study], object]:
         """Imports and returns the function that draws.
 
         Raises:

@@ -1,7 +1,7 @@
 """The cost of privacy: final values against the spent epsilon."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,6 @@ from .sweeps import FINAL, is_wide
 
 def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     """Returns each group's final value and the epsilon that its runs have spent.
-
-    Args:
-        study: Study, finished or not.
-        metric: Column of the table `evaluations`.
 
     Returns:
         Columns variant, group, epsilon (mean over replicates of the largest of a
@@ -59,7 +55,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
     The notes of the closing table say why, where it does not.
     """
-    if accounts(study) and swept(study).key:
+    if accounts(study) and swept(study)[0]:
         metric = first_metric(study.manifest)
         yield f"{metric}-against-privacy", privacy_utility(study, metric)
 
@@ -89,8 +85,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             f"add noise to its messages"
         )
     spent = table.loc[finite]
-    over, columns = swept(study), swept_columns(study)
-    others, joined = over.others, not over.why
+    (over, others, why), columns = swept(study), swept_columns(study)
     keys = runs(study).drop_duplicates("group")[["group", *columns.values()]]
     lines = split(study, spent.merge(keys, on="group"), others)
     free = table.loc[~finite]
@@ -111,15 +106,15 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             low, high, cut = layout.within(study, metric, low, high)
             cuts.append(cut)
             look = looks[of_line[name]]
-            look = look if joined else look._replace(linestyle="none")
-            bars: Any = axes.errorbar(
+            look = look._replace(linestyle="none") if why else look
+            bars = axes.errorbar(
                 mine["epsilon"], mean, layout.arms(mean, low, high),
                 marker="o", ms=3.5, capsize=2, **look._asdict(),
             )  # fmt: skip
-            handles.append(bars)
-            for _, point in mine.iterrows() if joined else ():
+            handles.append(cast(Artist, bars))
+            for _, point in () if why else mine.iterrows():
                 axes.annotate(
-                    style.text(worded(point[columns[over.key]])),
+                    style.text(worded(point[columns[over]])),
                     (point["epsilon"], point["mean"]), (3, 3),
                     textcoords="offset points", fontsize=layout.small(),
                 )  # fmt: skip
@@ -129,14 +124,14 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             handles.append(axes.axhline(row["mean"], zorder=1, **look._asdict()))
         if is_wide(spent["epsilon"]):
             axes.set_xscale("log")
-        axis = layout.axis(study, "epsilon")
-        axes.set(xlabel=axis.label, ylabel=style.final_label(metric, study))
+        label, _ = layout.axis(study, "epsilon")
+        axes.set(xlabel=label, ylabel=style.final_label(metric, study))
         layout.add_legend(figure, handles, labels)
         note = (
             FINAL,
             f"points: means over {layout.replicates(table['replicates'])}",
             f"bars: 95 % t-intervals{max(cuts, key=len)}",
-            f"not joined, as {over.why}" if over.why else f"swept: {over.key}",
+            f"not joined, as {why}" if why else f"swept: {over}",
             protected(study),
         )
         layout.add_note(figure, note)

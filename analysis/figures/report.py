@@ -129,7 +129,6 @@ def caption(name: str) -> str:
 
 
 def _modules() -> list[ModuleType]:
-    """Returns the modules of figures, in the order in which the package lists them."""
     text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
     modules = dict.fromkeys(listed(text, str(__package__)).values())
     others = [name for name in modules if name not in (__name__, __package__)]

@@ -106,7 +106,6 @@ def target_words(study: Study, metric: str, value: float) -> str:
 
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:
-    """Returns words on bars, lines and labels; `few` replicates are in some group."""
     arrow = ", an arrow where it is unbounded" if np.isinf(highs).any() else ""
     known = not np.isnan(highs).all()
     return [

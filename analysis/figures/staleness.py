@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -87,19 +86,19 @@ def staleness_histogram(
         figure = layout.titled(study, size, title)
         every = layout.panels(figure, len(shown), columns, shared=False)
         small, middle = mpl.rcParams["xtick.labelsize"], mpl.rcParams["axes.labelsize"]
-        theory: dict[str, Any] = {"color": style.ink(), "lw": 1.2}
         steady = law is not None
         for axes, client, name in zip(every, shown, names, strict=True):
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
             mean = draw_histogram(axes, frame, color)
             if law is not None:
-                axes.plot(*law(client), zorder=4, **theory)
+                axes.plot(*law(client), zorder=4, color=style.ink(), lw=1.2)
             axes.set_title(f"{style.text(name, 26)}\n{mean}", fontsize=small)
         after = ", after the start" if steady else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
         figure.supylabel("Density (per commit)", fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
-        handles += [Line2D([], [], label="theory", **theory)] if steady else []
+        if steady:
+            handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
     return figure
 

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib import style as styles_of_matplotlib
+from matplotlib.typing import RcKeyType
 
-from ...simulator.files.study import metric_of_study
+from ...simulator.files.study import Study, metric_of_study
 from ...simulator.parts.errors import UserError, printable, shortened, suggestion
 from .venues import VENUES, Venue
 
@@ -50,7 +51,7 @@ SOLID, DASHED = "-", (0, (4, 1.5))
 LINE_STYLES = (SOLID, "-.", ":", (0, (1, 3)))
 """A style for each turn of the palette; dashes mark references and privacy."""
 
-RC: dict[Any, Any] = {
+RC: dict[RcKeyType, str | float | bool] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#808080",
     "axes.grid": True,
@@ -83,34 +84,23 @@ VAGUE = ("kind", "number", "scale", "value")
 """Keys that stand in many places of a scenario."""
 
 
-class Axis(NamedTuple):
-    """A quantity on an axis.
-
-    Attributes:
-        label: Name with the shown unit.
-        scale: Factor of the column that gives that unit.
-    """
-
-    label: str
-    scale: float = 1.0
-
-
 AXES = {
-    "time": Axis("Virtual time (s)"),
-    "commits": Axis("Commits"),
-    "contributions": Axis("Contributions applied"),
-    "epochs": Axis("Passes over the data"),
-    "bytes": Axis("Data sent (MB)", 1e-6),
-    "upload_bytes": Axis("Data uploaded (MB)", 1e-6),
-    "download_bytes": Axis("Data downloaded (MB)", 1e-6),
-    "rounds": Axis("Communication rounds"),
-    "messages": Axis("Messages"),
-    "epsilon": Axis("Privacy spent, ε of the client that spent most"),
-    "joules": Axis("Energy (J)"),
-    "computation_s": Axis("Time of computation (s)"),
-    "communication_s": Axis("Time of communication (s)"),
+    "time": "Virtual time (s)",
+    "commits": "Commits",
+    "contributions": "Contributions applied",
+    "epochs": "Passes over the data",
+    "bytes": "Data sent (MB)",
+    "upload_bytes": "Data uploaded (MB)",
+    "download_bytes": "Data downloaded (MB)",
+    "rounds": "Communication rounds",
+    "messages": "Messages",
+    "epsilon": "Privacy spent, ε of the client that spent most",
+    "joules": "Energy (J)",
+    "computation_s": "Time of computation (s)",
+    "communication_s": "Time of communication (s)",
 }
-"""Horizontal axes of curves, columns of `evaluations`."""
+"""Labels of horizontal axes of curves, columns of `evaluations`."""
+MEGABYTES = ("bytes", "upload_bytes", "download_bytes")
 
 STALENESS = {
     "contribution": "Staleness of contributions (commits)",
@@ -131,9 +121,6 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
 
     A group with `private` in its name is dashed, and has the colour of the group that
     is named like it otherwise, if there is one.
-
-    Args:
-        groups: All groups of a study, in order.
     """
     groups, colors = list(groups), palette()
     public = {_words(group): group for group in groups if "private" not in group}
@@ -149,17 +136,11 @@ def looks(groups: Iterable[str]) -> dict[str, Look]:
 
 
 def _words(group: str) -> tuple[str, ...]:
-    """Returns the words of a group's name without those on privacy."""
     return tuple(word for word in re.split(r"[-_ ,]+", group) if word != "private")
 
 
-def metric_label(metric: str, study: Any = None) -> str:
-    """Returns the label of a metric; a user's own is named like its column.
-
-    Args:
-        metric: Name of the metric.
-        study: Study that is drawn, whose problem says the unit of a loss.
-    """
+def metric_label(metric: str, study: Study | None = None) -> str:
+    """Returns the label of a metric; a user's own is named like its column."""
     of_study = {"runs": []} if study is None else study.manifest
     known = metric_of_study(of_study, metric)
     if known is None:
@@ -167,19 +148,19 @@ def metric_label(metric: str, study: Any = None) -> str:
     return text(known.title, LONGEST)
 
 
-def in_words(metric: str, study: Any = None) -> str:
+def in_words(metric: str, study: Study | None = None) -> str:
     """Returns the name of a metric within a sentence, without its unit."""
     label = metric_label(metric, study).split(" (")[0]
     return f"{label[0].lower()}{label[1:]}"
 
 
-def final_label(metric: str, study: Any = None) -> str:
+def final_label(metric: str, study: Study | None = None) -> str:
     """Returns the label of final values of a metric, as in `metric_label`."""
     label = metric_label(metric, study)
     return f"Final {label[0].lower()}{label[1:]}"
 
 
-def key_label(key: str, study: Any = None) -> str:
+def key_label(key: str, study: Study | None = None) -> str:
     """Returns the label of a swept key: its last part, with whose it is if need be.
 
     Args:
@@ -189,7 +170,7 @@ def key_label(key: str, study: Any = None) -> str:
     *owners, last = key.split(".")
     if (len(last) >= TELLING and last not in VAGUE) or not owners:
         return metric_label(last) if len(last) >= TELLING else text(key, 60)
-    tree: Any = {} if study is None else study.manifest["scenario"]
+    tree: object = {} if study is None else study.manifest["scenario"]
     for part in owners:
         tree = tree.get(part) if isinstance(tree, dict) else None
     law = tree.get("law") if isinstance(tree, dict) else None
@@ -200,9 +181,11 @@ def key_label(key: str, study: Any = None) -> str:
     return text(f"{whose[:1].upper()}{whose[1:]}{group}: {last}{of_law}", 60)
 
 
-def axis(column: str) -> Axis:
-    """Returns label and scale of a column on the horizontal axis of curves."""
-    return AXES.get(column, Axis(metric_label(column)))
+def axis(column: str) -> tuple[str, float]:
+    """Returns the label of an axis, and the factor of its column in the shown unit."""
+    return AXES.get(column) or metric_label(
+        column
+    ), 1e-6 if column in MEGABYTES else 1.0
 
 
 def text(name: str, width: int = 34) -> str:
@@ -210,10 +193,6 @@ def text(name: str, width: int = 34) -> str:
 
     Of a very long one the middle is left out. Control characters, and letters that the
     fonts lack, are escapes such as `\u5feb`.
-
-    Args:
-        name: Name of a group or study.
-        width: Number of characters of a line.
     """
     name = printable(shortened(" ".join(name.split()), LONGEST))
     if not name.isascii():
@@ -298,8 +277,7 @@ def venue() -> Venue | None:
 
 def _use(chosen: str | Path) -> None:
     if chosen in VENUES:
-        settings: dict[Any, Any] = VENUES[str(chosen)].settings()
-        mpl.rcParams.update(settings)
+        mpl.rcParams.update(VENUES[str(chosen)].settings())
     else:
         styles_of_matplotlib.use(chosen)
 
@@ -308,7 +286,9 @@ def _use(chosen: str | Path) -> None:
 def context() -> Iterator[None]:
     """Draws and saves figures in this style, as far as the user has set no other."""
     default = mpl.rcParamsDefault
-    free = {key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]}
+    free: dict[RcKeyType, object] = {
+        key: v for key, v in RC.items() if mpl.rcParams[key] == default[key]
+    }
     with mpl.rc_context(free):
         for chosen in _CHOSEN.get():
             _use(chosen)

@@ -1,7 +1,7 @@
 """Final values over a swept number."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
+from numpy.typing import ArrayLike
 
 from ..frames import Study, first_metric, runs
 from ..instants import Instant, seen_at, too_late, values_at
@@ -17,7 +18,7 @@ from ..statistics import t_interval
 from ..targets import final_values, for_means
 from . import layout, style
 from .files import plain
-from .lines import Line, Lines, lines_over, pinned, swept_key
+from .lines import At, Line, lines_over, pinned, swept_key
 
 FINAL = "Final: mean of the last tenth of a run's evaluations"
 RATIO = 20.0
@@ -32,6 +33,8 @@ MOST_TICKS = 8
 
 Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Means or medians, and lower and upper ends of their intervals."""
+Draw = Callable[[Axes, Line, np.ndarray, dict], Artist]
+"""Draws a line at some places in a look, and returns its handle."""
 
 
 CAPTIONS = {
@@ -52,7 +55,7 @@ def final_over(
     study: Study,
     key: str,
     metric: str = "test_accuracy",
-    at: Mapping[str, Any] | None = None,
+    at: At | None = None,
     *,
     after: float | None = None,
     against: str = "time",
@@ -77,7 +80,7 @@ def final_over(
         StudyError: The key is not swept over numbers, others have too many values, the
             metric was not evaluated, or no run lasted so long.
     """
-    drawn = lines_over(study, key, at)
+    lines, along = lines_over(study, key, at)
     if after is None:
         values, privacy = final_values(study, metric), ""
         label, about = style.final_label(metric, study), FINAL
@@ -92,7 +95,7 @@ def final_over(
         str(group): each.dropna().to_numpy(np.float64)
         for group, each in values.groupby("group")["value"]
     }
-    counts = {samples[group].size for line in drawn.lines for group in line.groups}
+    counts = {samples[group].size for line in lines for group in line.groups}
     cuts = [""]
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
@@ -103,34 +106,26 @@ def final_over(
         return draw_line(axes, line, x, (mean, low, high), look)
 
     with style.context():
-        figure, axes = figure_of_lines(study, key, drawn, draw, pinned(at))
+        figure, axes = figure_of_lines(study, key, lines, draw, pinned(at))
         axes.set_ylabel(label)
         note = [about]
         if max(counts, default=0) > 1:
             note.append(f"points: means over {layout.replicates(counts)}")
             note.append(f"bars: 95 % t-intervals{max(cuts, key=len)}")
-        layout.add_note(figure, (*note, words_along(drawn), privacy))
+        layout.add_note(figure, (*note, along, privacy))
     return figure
 
 
 def draw_line(axes: Axes, line: Line, x: np.ndarray, ends: Ends, look: dict) -> Artist:
-    """Draws means or medians with their intervals, and returns their handle.
-
-    Args:
-        axes: Axes to draw on.
-        line: Line that is drawn; one that is not swept is a level with a band.
-        x: Places of its points.
-        ends: Means or medians, and lower and upper ends; NaN where not known.
-        look: Colour and line style.
-    """
+    """Draws means or medians with their intervals, and returns their handle."""
     middle, low, high = ends
     if line.is_level:
         if low[0] < high[0]:
             axes.axhspan(low[0], high[0], color=look["color"], alpha=0.15, lw=0)
         return axes.axhline(middle[0], zorder=2, **look)
     arms = layout.arms(middle, low, high)
-    bars: Any = axes.errorbar(x, middle, arms, marker="o", ms=3, capsize=2, **look)
-    return bars
+    bars = axes.errorbar(x, middle, arms, marker="o", ms=3, capsize=2, **look)
+    return cast(Artist, bars)  # a container, which a legend takes as it takes artists
 
 
 def _values_at(study: Study, metric: str, when: Instant) -> pd.DataFrame:
@@ -144,20 +139,14 @@ def _values_at(study: Study, metric: str, when: Instant) -> pd.DataFrame:
     return values.assign(value=values["value"].mask(bounded))
 
 
-def words_along(drawn: Lines) -> str:
-    """Returns words on keys that change together with the swept number."""
-    keys = " and ".join(map(style.text, drawn.along))
-    return f"along with it changes {keys}" if keys else ""
-
-
-def is_wide(values: Any) -> bool:
+def is_wide(values: ArrayLike) -> bool:
     """Says whether values spread so far that their axis should be logarithmic."""
     known = np.asarray(values, np.float64)
     known = known[np.isfinite(known)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > RATIO)
 
 
-def is_geometric(values: Any) -> bool:
+def is_geometric(values: ArrayLike) -> bool:
     """Says whether swept values grow by about the same factor from one to the next.
 
     That is so of 1, 2, 4, 8 and of 10, 20, 50, 100, but not of 1, 2, 3 or 4, 6, 8.
@@ -194,24 +183,16 @@ def _shifted(x: np.ndarray, number: int, of: int, *, logarithmic: bool) -> np.nd
 
 
 def figure_of_lines(
-    study: Study, key: str, drawn: Lines, draw: Any, note: str
+    study: Study, key: str, lines: list[Line], draw: Draw, note: str
 ) -> tuple[Figure, Axes]:
-    """Draws all lines, and a legend next to them.
-
-    Args:
-        study: Study with the figure's title.
-        key: Swept key.
-        drawn: Lines to draw.
-        draw: Function that draws a line into axes, in a look, and returns its handle.
-        note: Words below the title.
-    """
-    labels = [style.text(line.label) for line in drawn.lines]
-    looks = style.looks(line.label for line in drawn.lines)
-    numbers = np.concatenate([line.numbers for line in drawn.lines])
-    wide, many = is_wide(numbers) or is_geometric(numbers), len(drawn.lines)
+    """Draws all lines, and a legend next to them."""
+    labels = [style.text(line.label) for line in lines]
+    looks = style.looks(line.label for line in lines)
+    numbers = np.concatenate([line.numbers for line in lines])
+    wide, many = is_wide(numbers) or is_geometric(numbers), len(lines)
     figure, axes = layout.single(study, 5.0, 3.6, style.text(note, 80))
     handles = []
-    for number, line in enumerate(drawn.lines):
+    for number, line in enumerate(lines):
         x = line.numbers
         if not line.is_level:
             x = _shifted(x, number, many, logarithmic=wide)

@@ -69,12 +69,7 @@ def staleness_tails(study: Study) -> Figure:
 
 
 def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a staleness and which part of the counts is at least so large.
-
-    Args:
-        frame: Histogram, as `analysis.staleness.histogram` returns it. A bin of several
-            integers stands at its smallest.
-    """
+    """Returns a staleness and which part of the counts is at least so large."""
     counts = frame["count"].to_numpy(np.float64)
     at_least = np.cumsum(counts[::-1])[::-1] / counts.sum()
     low = frame["low"].to_numpy(np.float64)
@@ -84,7 +79,6 @@ def tail(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _by_tier(
     study: Study, tiers: dict[str, dict[str, list[int]]]
 ) -> tuple[Figure, str]:
-    """Draws a panel per group of runs, a line per group of clients."""
     names = dict.fromkeys(name for parts in tiers.values() for name in parts)
     looks = {EVERYONE: style.Look(style.ink(), style.DASHED), **style.looks(names)}
     panels: dict[bytes, tuple[list[str], Lines]] = {}
@@ -105,10 +99,9 @@ def _by_tier(
 
 
 def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
-    """Draws a line per group of runs, in panels where they are many."""
     divided, looks = facets.facets(study), facets.looks(study)
     if divided is None:
-        divided = facets.Facets([facets.Facet("", shown)], 1, "", {}, looks)
+        divided = facets.Facets([("", shown)], 1, "", {}, looks)
     panels = []
     for title, mine in divided.panels:
         lines = []
@@ -158,7 +151,6 @@ def _draw(
 
 
 def _tiers(study: Study, shown: list[str]) -> dict[str, dict[str, list[int]]]:
-    """Returns the clients of each group of clients, by group of runs and by name."""
     who = joined(study, "clients")
     tiers: dict[str, dict[str, list[int]]] = {group: {} for group in shown}
     for group in shown if GROUP in who else ():

@@ -9,9 +9,12 @@ footnotes, so that letters of a figure that is not scaled are as large as the te
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...simulator.parts.errors import UserError, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 SERIF, SANS = "STIXGeneral", "DejaVu Sans"
 
@@ -21,9 +24,6 @@ FORMATS = ("png", "pdf", "svg")
 
 def chosen_formats(names: str | Sequence[str]) -> tuple[str, ...]:
     """Returns formats of figures, each once.
-
-    Args:
-        names: Name of a format, or of several.
 
     Raises:
         UserError: A format is not known; the message names those that are.
@@ -53,7 +53,7 @@ class Venue(NamedTuple):
     font: str = SERIF
     aspect: float = 0.7
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> "dict[RcKeyType, object]":
         """Returns Matplotlib's settings."""
         small = self.points - 1
         return {

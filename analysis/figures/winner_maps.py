@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +22,8 @@ from ..paired import PairedRatio, ratio
 from ..targets import default_target, final_bounds, resolution, times_to_target
 from . import layout, style
 from .files import plain
-from .lines import pinned, words_on_followers
-from .maps import CELL, cells, draw_cells, label_cells, points
+from .heat_maps import CELL, cells, draw_cells, label_cells, points
+from .lines import At, pinned, words_on_followers
 from .speed_ups import target_words
 
 COLORMAP = "PuOr"
@@ -48,7 +47,7 @@ def winner_map(
     keys: tuple[str, str] | None = None,
     target: float | None = None,
     against: str = "time",
-    at: Mapping[str, Any] | None = None,
+    at: At | None = None,
 ) -> Figure:
     """Draws which of some variants is better, a cell for each point of two swept keys.
 
@@ -78,11 +77,11 @@ def winner_map(
     table = winners(study, variants, metric, keys, target, against, at)
     x, y = map(str, table.columns[:2])
     steps = ordered(table[x]), ordered(table[y])
-    rows = list(table.itertuples(index=False))
-    has_ratio = np.array([bool(row.winner) or _is_tie(row) for row in rows], bool)
+    rows = list(zip(*(table[c] for c in ("winner", "ratio", "bound")), strict=True))
+    has_ratio = np.array([bool(row[0]) or _is_tie(*row) for row in rows], bool)
     table = table.assign(
-        word=[_word(row) for row in rows],
-        best=[variants.index(row.winner) if row.winner else -1 for row in rows],
+        word=[_word(*row) for row in rows],
+        best=[variants.index(winner) if winner else -1 for winner, *_ in rows],
         ratio=table["ratio"].where(has_ratio),
     )
     blanks = {"ratio": np.nan, "best": -1, "decided": False, "word": ""}
@@ -142,7 +141,7 @@ def winners(
     keys: tuple[str, str] | None = None,
     target: float | None = None,
     against: str = "time",
-    at: Mapping[str, Any] | None = None,
+    at: At | None = None,
 ) -> pd.DataFrame:
     """Returns what a map of winners shows, a row per point that all variants have.
 
@@ -202,7 +201,7 @@ def _cell(
     numbers: pd.DataFrame,
     *,
     falls: bool,
-) -> tuple[Any, ...]:
+) -> tuple[str | float, ...]:
     """Returns the winner of the variants' groups, its ratio, and whether it is decided.
 
     `falls` says whether larger numbers are better.
@@ -229,18 +228,18 @@ def _cell(
     return (best if wins else "", *shown, decided)
 
 
-def _word(row: Any) -> str:
-    if _is_tie(row):
+def _word(winner: str, ratio: float, bound: str) -> str:
+    if _is_tie(winner, ratio, bound):
         return "tie"
-    if row.winner:
+    if winner:
         # A narrow win is not to look like a tie.
-        digits = 5 if f"{row.ratio:.3g}" == "1" else 3
-        return f"{row.bound}{row.ratio:.{digits}g}"
-    return "unknown" if row.bound or np.isnan(row.ratio) else "none"
+        digits = 5 if f"{ratio:.3g}" == "1" else 3
+        return f"{bound}{ratio:.{digits}g}"
+    return "unknown" if bound or np.isnan(ratio) else "none"
 
 
-def _is_tie(row: Any) -> bool:
-    return not (row.winner or row.bound) and abs(row.ratio - 1) <= SAME
+def _is_tie(winner: str, ratio: float, bound: str) -> bool:
+    return not (winner or bound) and abs(ratio - 1) <= SAME
 
 
 def draw_ratios(
@@ -273,12 +272,7 @@ def label_ratios(bar: Colorbar, image: AxesImage) -> None:
 
 
 def draw_borders(axes: Axes, sides: Num[np.ndarray, "rows columns"]) -> None:
-    """Draws lines between cells that are next to each other and on different sides.
-
-    Args:
-        axes: Axes with the cells.
-        sides: Number of the side of each cell; below 0 where there is no cell.
-    """
+    """Draws lines between cells that are next to each other and on different sides."""
 
     def borders(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.argwhere((one >= 0) & (other >= 0) & (one != other)) + 0.5
@@ -306,4 +300,4 @@ def _compared(
     if target is None:
         return f"{style.final_label(metric, study)}, {sides}"
     goal = layout.goal(study, metric, target)
-    return f"{layout.axis(study, against).label} to {goal}, {sides}"
+    return f"{layout.axis(study, against)[0]} to {goal}, {sides}"

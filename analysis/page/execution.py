@@ -1,13 +1,12 @@
 """The checklist's second half: experimentation, implementation and code access."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from ...simulator.files.study import MACHINE
 from ...simulator.parts.errors import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
 from .. import facts
+from ..facts import Entry
 from . import world
 from .repeating import sessions
 from .runs import ended
@@ -24,7 +23,7 @@ GENERATORS = (
 )
 
 
-def experimentation(manifest: dict[str, Any]) -> list[Item]:
+def experimentation(manifest: Entry) -> list[Item]:
     """Returns how runs begin and end, how long they are, and how many."""
     scenario, done = manifest["scenario"], ended(manifest)
     begin = (
@@ -49,7 +48,7 @@ def experimentation(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _end(scenario: Mapping[str, Any]) -> str:
+def _end(scenario: Entry) -> str:
     if world.imported(scenario):
         return "with the last job of the log"
     stops = [(key[1:], value) for key, value in entries(scenario["stop"], "")]
@@ -58,7 +57,7 @@ def _end(scenario: Mapping[str, Any]) -> str:
     return f"at {' or '.join(limits)}{which}"
 
 
-def implementation(manifest: dict[str, Any]) -> list[Item]:
+def implementation(manifest: Entry) -> list[Item]:
     """Returns with what, how and for how long the study was computed."""
     environment, runs = manifest.get("environment") or {}, manifest["runs"]
     software = [(k, str(v)) for k, v in environment.items() if k not in MACHINE]
@@ -82,8 +81,7 @@ def implementation(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _sampling(manifest: dict[str, Any]) -> list[str]:
-    """Returns how random numbers are made, and which runs have them in common."""
+def _sampling(manifest: Entry) -> list[str]:
     scenario, runs = manifest["scenario"], manifest["runs"]
     if world.imported(scenario):
         return ["Nothing is drawn."]
@@ -107,7 +105,7 @@ def _sampling(manifest: dict[str, Any]) -> list[str]:
     return found
 
 
-def access(manifest: dict[str, Any]) -> Item:
+def access(manifest: Entry) -> Item:
     """Returns what is needed to have the same program."""
     version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
     text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
@@ -116,7 +114,7 @@ def access(manifest: dict[str, Any]) -> Item:
     return Item("6.1", "Computer model sharing statement", text)
 
 
-def _state(session: Mapping[str, Any]) -> str:
+def _state(session: Entry) -> str:
     commit = session.get("commit")
     if not commit:
         return "not known"

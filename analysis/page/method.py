@@ -5,17 +5,17 @@ empirical simulation studies: introducing the STRESS guidelines, Journal of Simu
 13 (1), 2018, doi 10.1080/17477778.2018.1442155; the items of STRESS-DES.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...simulator.files.study import is_world, metric_of_study
 from ...simulator.parts import attached
 from ...simulator.parts.errors import TAGS, counted
 from .. import facts, worlds
+from ..facts import Entry
 from ..frames import data_sets
 from ..statistics import MEDIANS
 from . import execution, world
-from .words import UNITS, Item, Marked, Rows, Section, about, entries, listed, shown
+from .words import UNITS, Item, Marked, Rows, about, entries, listed, shown
 
 PARTS = ("clients", "server", "job", "protocol", "algorithm", "privacy")
 OF_PROBLEM = ("model", "loss", "reduction", "l2", "transfer")
@@ -28,23 +28,19 @@ UNKNOWN = "of a package that is not here."
 """Words on a part of a plug-in that this installation does not have."""
 
 
-def checklist(manifest: dict[str, Any]) -> list[Section]:
-    """Returns the checklist, filled from the manifest of a study.
-
-    Args:
-        manifest: Manifest with at least one run that has ended.
-    """
-    return [
-        Section("1. Objectives", objectives(manifest)),
-        Section("2. Logic", logic(manifest)),
-        Section("3. Data", data(manifest)),
-        Section("4. Experimentation", execution.experimentation(manifest)),
-        Section("5. Implementation", execution.implementation(manifest)),
-        Section("6. Code access", [execution.access(manifest)]),
-    ]
+def checklist(manifest: Entry) -> dict[str, list[Item]]:
+    """Returns the sections of the checklist, filled from the manifest of a study."""
+    return {
+        "1. Objectives": objectives(manifest),
+        "2. Logic": logic(manifest),
+        "3. Data": data(manifest),
+        "4. Experimentation": execution.experimentation(manifest),
+        "5. Implementation": execution.implementation(manifest),
+        "6. Code access": [execution.access(manifest)],
+    }
 
 
-def objectives(manifest: dict[str, Any]) -> list[Item]:
+def objectives(manifest: Entry) -> list[Item]:
     """Returns why the study was made, what it measures, and what it varies."""
     runs = manifest["runs"]
     question = manifest.get("question") or "The scenario states no question."
@@ -68,7 +64,7 @@ def objectives(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _outputs(manifest: dict[str, Any]) -> tuple[list[str], Rows]:
+def _outputs(manifest: Entry) -> tuple[list[str], Rows]:
     scenario = manifest["scenario"]
     rows: Rows = []
     for metric in scenario["evaluate"]["metrics"]:
@@ -90,7 +86,7 @@ def _outputs(manifest: dict[str, Any]) -> tuple[list[str], Rows]:
     return [text], rows
 
 
-def logic(manifest: dict[str, Any]) -> list[Item]:
+def logic(manifest: Entry) -> list[Item]:
     """Returns how the model works, and what the variants change."""
     scenario, runs = manifest["scenario"], manifest["runs"]
     changed = [
@@ -110,8 +106,7 @@ def logic(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yields what a variant replaces; null removes an entry."""
+def _changes(changes: Entry, prefix: str = "") -> Iterator[str]:
     for key, value in changes.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and value and not value.keys() & TAGS:
@@ -120,8 +115,7 @@ def _changes(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"{name} removed" if value is None else f"{name} = {shown(value)}"
 
 
-def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields what is known of the protocols, or algorithms, that the runs have."""
+def _described(kind: str, part: str, runs: Sequence[Entry]) -> Iterator[str]:
     used: dict[str, list[str]] = {}
     for run in runs:
         name = run.get(part)
@@ -134,7 +128,7 @@ def _described(kind: str, part: str, runs: list[dict[str, Any]]) -> Iterator[str
             yield f"This is what {listed(variants)} has."
 
 
-def data(manifest: dict[str, Any]) -> list[Item]:
+def data(manifest: Entry) -> list[Item]:
     """Returns what the study was made of: data, parameters, assumptions."""
     scenario = manifest["scenario"]
     problem = scenario.get("problem") or {}
@@ -161,7 +155,7 @@ def data(manifest: dict[str, Any]) -> list[Item]:
     ]
 
 
-def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
+def _sources(scenario: Entry, names: list[str]) -> Iterator[str]:
     if world.imported(scenario):
         yield f"An event log, {scenario.get('source', '')}."
         return
@@ -174,9 +168,9 @@ def _sources(scenario: Mapping[str, Any], names: list[str]) -> Iterator[str]:
         yield f"What the runs used: {listed(names)}."
 
 
-def swept(runs: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def swept(runs: Sequence[Entry]) -> dict[str, list[object]]:
     """Returns each swept key with its values, each value once."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for run in runs:
         for key, value in run["parameters"].items():
             found.setdefault(key, {})[shown(value)] = value

@@ -2,7 +2,6 @@
 
 import base64
 import io
-from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -19,33 +18,10 @@ SALT = "stalesim"
 """Salt of the names inside a drawing, which else are random."""
 
 
-class Picture(NamedTuple):
-    """A figure as a page shows it.
-
-    Attributes:
-        name: Name of the file that `stalesim plot` writes.
-        caption: Caption in the report.
-        alt: What it shows, for those who do not see it.
-        source: Data URI.
-        width: Width on a screen, pixels.
-    """
-
-    name: str
-    caption: str
-    alt: str
-    source: str
-    width: int
-
-
-def picture(name: str, figure: Figure, caption: str) -> Picture:
+def picture(name: str, figure: Figure, caption: str) -> dict[str, str | int]:
     """Returns a figure as a drawing (SVG), or as dots (PNG) where that is smaller.
 
     The same figure gives the same picture.
-
-    Args:
-        name: Name of the figure among those of its study.
-        figure: Figure that is laid out.
-        caption: Caption in the report.
     """
     file = io.BytesIO()
     undated: dict = {"Date": None, "Creator": None}
@@ -58,7 +34,13 @@ def picture(name: str, figure: Figure, caption: str) -> Picture:
             figure.savefig(file, format="png", dpi=DOTS_PER_INCH)
     source = data_uri(f"image/{kind}", file.getvalue())
     width = round(figure.get_figwidth() * PIXELS_PER_INCH)
-    return Picture(name, caption, described(figure, caption), source, width)
+    return {
+        "name": name,
+        "caption": caption,
+        "alt": described(figure, caption),
+        "source": source,
+        "width": width,
+    }
 
 
 def described(figure: Figure, caption: str) -> str:
@@ -77,7 +59,6 @@ def described(figure: Figure, caption: str) -> str:
 
 
 def _is_name(text: Text) -> bool:
-    """Says whether a tick is a group's name and not a number."""
     return any(
         letter.isalpha() for letter in text.get_text().replace("mathdefault", "")
     )

@@ -3,9 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ...simulator.files.study import is_world
+from ..facts import Entry
 from .words import Rows
 from .world import imported
 
@@ -27,13 +27,8 @@ QUOTED = (
 )
 
 
-def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
-    """Yields the commands that repeat a study, one at a time.
-
-    Args:
-        manifest: Manifest of the study.
-        name: Name of the file that its scenario is saved as.
-    """
+def commands(manifest: Entry, name: str) -> Iterator[str]:
+    """Yields the commands that repeat a study, one at a time."""
     environment = manifest.get("environment") or {}
     commit = str(manifest.get("commit"))
     if COMMIT.fullmatch(commit):
@@ -51,14 +46,14 @@ def commands(manifest: dict[str, Any], name: str) -> Iterator[str]:
     yield shlex.join(["stalesim", "report", again])
 
 
-def started(manifest: dict[str, Any]) -> Iterator[str]:
+def started(manifest: Entry) -> Iterator[str]:
     """Yields the commands that began the study and continued it."""
     for session in sessions(manifest):
         if session.get("command"):
             yield shlex.join(map(str, session["command"]))
 
 
-def cautions(manifest: dict[str, Any]) -> Iterator[str]:
+def cautions(manifest: Entry) -> Iterator[str]:
     """Yields cautions for those who are about to call the commands."""
     if any(session.get("dirty") for session in sessions(manifest)):
         yield DIRTY
@@ -66,7 +61,7 @@ def cautions(manifest: dict[str, Any]) -> Iterator[str]:
         yield CODE
 
 
-def needed(manifest: dict[str, Any]) -> Rows:
+def needed(manifest: Entry) -> Rows:
     """Returns the files, folders and modules that the study read, and their content."""
     rows = []
     for kind in ("inputs", "modules"):
@@ -75,18 +70,17 @@ def needed(manifest: dict[str, Any]) -> Rows:
     return rows
 
 
-def sessions(manifest: dict[str, Any]) -> list[Mapping[str, Any]]:
+def sessions(manifest: Entry) -> list[Entry]:
     """Returns the records of all sessions of the study: its start, continuations."""
     return [manifest, *manifest.get("continued", ())]
 
 
-def _of(manifest: dict[str, Any], kind: str) -> Mapping[str, Any]:
+def _of(manifest: Entry, kind: str) -> Entry:
     found = manifest.get(kind)
     return found if isinstance(found, Mapping) else {}
 
 
-def _imports(manifest: dict[str, Any], verb: str) -> list[str]:
-    """Returns the options before a command's verb that register modules."""
+def _imports(manifest: Entry, verb: str) -> list[str]:
     command = list(map(str, manifest.get("command") or ()))
     options = command[1 : command.index(verb)] if verb in command else []
     found: list[str] = []

@@ -1,12 +1,12 @@
 """How the runs of a study ended, and which have no results."""
 
 from collections import Counter
-from typing import Any
 
 import pandas as pd
 
 from ...simulator.files.study import StudyError, is_world
 from ...simulator.parts.errors import ranges
+from ..facts import Entry
 from ..frames import UNFINISHED, Study
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
@@ -21,12 +21,8 @@ OF_ENDED = {"commits": int, "virtual_s": int | float, "elapsed_s": int | float}
 """Further entries that a run that has ended must have."""
 
 
-def check(manifest: dict[str, Any], place: str) -> None:
+def check(manifest: Entry, place: str) -> None:
     """Refuses a study that lacks what a page needs, beyond what reading has checked.
-
-    Args:
-        manifest: Manifest of a study, as it was read.
-        place: File that it was read from.
 
     Raises:
         StudyError: The manifest lacks something; one line.
@@ -40,12 +36,12 @@ def check(manifest: dict[str, Any], place: str) -> None:
         _check(run, OF_ENDED, f"{place}, run {run['run']}")
 
 
-def ended(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def ended(manifest: Entry) -> list[Entry]:
     """Returns the runs that have results."""
     return [run for run in manifest["runs"] if run["stop"] not in UNFINISHED]
 
 
-def status(manifest: dict[str, Any]) -> tuple[str, bool]:
+def status(manifest: Entry) -> tuple[str, bool]:
     """Returns in a sentence how much of a study there is, and whether it is all."""
     runs, done = manifest["runs"], len(ended(manifest))
     count = f"{done} of {len(runs)} runs have ended"
@@ -59,15 +55,15 @@ def status(manifest: dict[str, Any]) -> tuple[str, bool]:
     return f"{word}: {count}; all that follows is of those.", False
 
 
-def reasons(manifest: dict[str, Any]) -> pd.DataFrame:
+def reasons(manifest: Entry) -> pd.DataFrame:
     """Returns why runs ended, and how many did for that reason."""
     counts = Counter(run["stop_reason"] for run in manifest["runs"])
     return pd.DataFrame({"why runs ended": list(counts), "runs": list(counts.values())})
 
 
-def troubled(manifest: dict[str, Any]) -> pd.DataFrame:
+def troubled(manifest: Entry) -> pd.DataFrame:
     """Returns runs that failed, diverged or are incomplete; a row for those alike."""
-    alike: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    alike: dict[tuple[str, str, str], list[Entry]] = {}
     for run in manifest["runs"]:
         if run["stop"] in TROUBLED:
             key = run["label"], run["stop"], run["stop_reason"]
@@ -85,7 +81,7 @@ def troubled(manifest: dict[str, Any]) -> pd.DataFrame:
 
 def under_way(study: Study) -> pd.DataFrame:
     """Returns the last evaluation so far of each run that has not ended."""
-    last: Any = study.so_far().groupby("run").tail(1)
+    last = study.so_far().groupby("run").tail(1)
     of_run = {run["run"]: run for run in study.manifest["runs"]}
     metrics = study.manifest["scenario"].get("evaluate", {}).get("metrics", ())
     told = {
@@ -98,7 +94,7 @@ def under_way(study: Study) -> pd.DataFrame:
     return pd.DataFrame(told)
 
 
-def _check(tree: Any, needed: dict[str, Any], place: str) -> None:
+def _check(tree: Entry, needed: Entry, place: str) -> None:
     for key, kind in needed.items():
         value = tree.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):

@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...simulator.parts import catalogue
 from ...simulator.parts.base import tag
 from ...simulator.parts.errors import TAGS, printed
+from ..facts import Entry
 
 MOST_LISTED = 12
 """Values of a list that are written out."""
@@ -43,14 +44,7 @@ class Item(NamedTuple):
     steps: tuple[tuple[str, str], ...] | Rows = ()
 
 
-class Section(NamedTuple):
-    """One of the checklist's sections."""
-
-    title: str
-    items: list[Item]
-
-
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Returns a value of a scenario in one line; of a long list the first entries."""
     if isinstance(value, list | tuple):
         return f"[{listed(value)}]"
@@ -61,7 +55,7 @@ def shown(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
-def listed(values: Iterable[Any]) -> str:
+def listed(values: Iterable[object]) -> str:
     """Returns values between commas; of many the first ones and how many there are."""
     texts = [shown(value) for value in values]
     if len(texts) <= MOST_LISTED:
@@ -84,14 +78,10 @@ def duration(seconds: float) -> str:
     return f"{minutes:.3g} min" if minutes >= 1 else f"{seconds:.3g} s"
 
 
-def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def entries(tree: Entry, prefix: str) -> Iterator[tuple[str, str]]:
     """Yields the dotted keys and values of a part of a scenario, without empty ones.
 
     A law, or a part of a kind of its own, is one value.
-
-    Args:
-        tree: Nested mappings.
-        prefix: Dotted key of the tree itself.
     """
     for key, value in tree.items():
         name = f"{prefix}.{key}"
@@ -104,12 +94,7 @@ def entries(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def about(kind: str, name: str) -> list[str]:
-    """Returns what a part of the catalogue says of itself, paragraph by paragraph.
-
-    Args:
-        kind: Key of `catalogue.KINDS`.
-        name: Name by which a scenario chooses the part.
-    """
+    """Returns what a part of the catalogue says of itself, paragraph by paragraph."""
     for part in catalogue.parts(kind):
         if tag(part) == name:
             text = inspect.cleandoc(part.__doc__ or "")

@@ -1,9 +1,9 @@
 """The model of a study in words: stages, components, and what is taken for granted."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from .. import facts
+from ..facts import Entry
 from .words import Rows, entries, listed, shown
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
@@ -20,36 +20,26 @@ SERVICE = "server.service"
 """What a resource's work takes that is the server of the scenario."""
 
 
-def imported(scenario: Mapping[str, Any]) -> bool:
+def imported(scenario: Entry) -> bool:
     """Whether there is no scenario but the log of a real system."""
     return "stop" not in scenario
 
 
-def stages(runs: Sequence[Mapping[str, Any]]) -> Rows:
-    """Returns the stages that a job goes through and the time that each takes.
-
-    Args:
-        runs: Entries of a manifest.
-    """
+def stages(runs: Sequence[Entry]) -> Rows:
+    """Returns the stages that a job goes through and the time that each takes."""
     rows = _of_variants(runs, _stages)
     last = [row for row in rows if row[0] == COMMIT]
     return [*(row for row in rows if row[0] != COMMIT), *last]
 
 
-def components(runs: Sequence[Mapping[str, Any]]) -> Rows:
-    """Returns entities, activities, resources, queues, and how clients come and go.
-
-    Args:
-        runs: Entries of a manifest.
-    """
+def components(runs: Sequence[Entry]) -> Rows:
+    """Returns entities, activities, resources, queues, and how clients come and go."""
     return _of_variants(runs, _components)
 
 
-def _of_variants(
-    runs: Sequence[Mapping[str, Any]], of: Callable[[Mapping[str, Any]], Rows]
-) -> Rows:
+def _of_variants(runs: Sequence[Entry], of: Callable[[Entry], Rows]) -> Rows:
     """Returns the rows of each variant's first run; where they differ, says whose."""
-    firsts: dict[str, Mapping[str, Any]] = {}
+    firsts: dict[str, Entry] = {}
     for run in runs:
         firsts.setdefault(run["variant"], run)
     each = {variant: dict(of(run)) for variant, run in firsts.items()}
@@ -66,7 +56,7 @@ def _of_variants(
     return found
 
 
-def _stages(run: Mapping[str, Any]) -> Rows:
+def _stages(run: Entry) -> Rows:
     scenario, commit = run["scenario"], (COMMIT, f"by the protocol {run['protocol']}")
     if imported(scenario):
         return [("recorded log", "the times of a real system's jobs"), commit]
@@ -78,7 +68,7 @@ def _stages(run: Mapping[str, Any]) -> Rows:
     return [*((name, text) for name, text in found if text), commit]
 
 
-def _components(run: Mapping[str, Any]) -> Rows:
+def _components(run: Entry) -> Rows:
     scenario = run["scenario"]
     clients, server = (scenario.get(key) or {} for key in ("clients", "server"))
     entities = facts.of(run, "entities") or f"{run['num_clients']} clients"
@@ -101,12 +91,8 @@ def _components(run: Mapping[str, Any]) -> Rows:
     ]
 
 
-def assumptions(scenario: Mapping[str, Any]) -> list[str]:
-    """Returns what is taken for granted, sentence by sentence.
-
-    Args:
-        scenario: Scenario of a manifest; its variants are left out.
-    """
+def assumptions(scenario: Entry) -> list[str]:
+    """Returns what is taken for granted, sentence by sentence."""
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]
     found = [BLIND, "Stages that are not named in 2.1 take no virtual time."]
@@ -121,19 +107,17 @@ def assumptions(scenario: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _taken(scenario: Mapping[str, Any], place: str) -> str:
-    """Returns what the entry at a dotted key says; empty if it takes no time."""
+def _taken(scenario: Entry, place: str) -> str:
     part, _, entry = place.partition(".")
     if part == "clients":
         return _of_groups(scenario.get(part) or {}, entry)
-    value: Any = scenario
+    value: Entry | None = scenario
     for key in place.split("."):
         value = (value or {}).get(key)
     return "" if value is None else shown(value)
 
 
-def _of_groups(clients: Mapping[str, Any], stage: str) -> str:
-    """Returns the law of a stage, or of each group; empty if it takes no time."""
+def _of_groups(clients: Entry, stage: str) -> str:
     groups = clients.get("groups") or {}
     common = _taking(clients.get(stage), stage)
     if not any(stage in group for group in groups.values()):
@@ -145,8 +129,7 @@ def _of_groups(clients: Mapping[str, Any], stage: str) -> str:
     return "; ".join(f"{name}: {law or 'no time'}" for name, law in laws.items())
 
 
-def _taking(value: Mapping[str, Any] | None, stage: str) -> str:
-    """Returns what a stage takes: a law, or a link's latency and bandwidth."""
+def _taking(value: Entry | None, stage: str) -> str:
     if value is None or stage not in LINKS:
         return "" if value is None else shown(value)
     latency, bandwidth = value.get("latency"), value.get("bandwidth")
@@ -156,8 +139,7 @@ def _taking(value: Mapping[str, Any] | None, stage: str) -> str:
     return ", ".join(taken)
 
 
-def _presence(clients: Mapping[str, Any]) -> Rows:
-    """Returns what clients say of coming and going, beyond being there from 0 on."""
+def _presence(clients: Entry) -> Rows:
     return [
         (key, value)
         for key, value in entries(clients, "clients")
@@ -166,7 +148,7 @@ def _presence(clients: Mapping[str, Any]) -> Rows:
     ]
 
 
-def _resources(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
+def _resources(run: Entry, server: Entry) -> Iterator[str]:
     named = facts.of(run, "resources")
     if named is None or imported(run["scenario"]):
         yield UNKNOWN if named is None else LOGGED
@@ -185,7 +167,7 @@ def _resources(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[st
         yield "none; there is no server"
 
 
-def _queues(run: Mapping[str, Any], server: Mapping[str, Any]) -> Iterator[str]:
+def _queues(run: Entry, server: Entry) -> Iterator[str]:
     waiting = facts.of(run, "queues")
     if waiting is None or imported(run["scenario"]):
         yield UNKNOWN if waiting is None else LOGGED

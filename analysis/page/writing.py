@@ -1,9 +1,8 @@
 """A study as one page that needs nothing else: results, method, how to repeat it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -14,6 +13,7 @@ from ...simulator.parts.errors import counted, printable
 from ...simulator.scenario import dialect
 from ...simulator.scenario.reading import without_nothing
 from .. import choices, claims, speeds, staleness, summary, worlds
+from ..facts import Entry
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -31,22 +31,8 @@ NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 """A cell with a number, also with its interval and count."""
 
 
-class TextTable(NamedTuple):
-    """A table whose cells are text, and which of its columns hold numbers."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    numeric: list[bool]
-    notes: list[str]
-
-
 def write(study: Study, file: str | Path | None = None) -> Path:
     """Writes a study's page, as `html` returns it.
-
-    Args:
-        study: Study, finished or interrupted, with numerics or a timeline.
-        file: Path that ends in .html; by default `report.html` in the study's folder.
 
     Returns:
         Path of the page.
@@ -74,10 +60,6 @@ def watch(study: Study, file: str | Path | None = None) -> None:
 
     The page reloads itself for as long.
 
-    Args:
-        study: Study that another process runs.
-        file: As in `write`.
-
     Raises:
         StudyError: As in `write`.
     """
@@ -103,10 +85,6 @@ def html(study: Study, *, so_far: bool = False) -> str:
     """Returns a study as one HTML page without references to anything outside.
 
     The same study gives the same page.
-
-    Args:
-        study: Study with at least one run that has ended.
-        so_far: Whether no run needs to have ended.
 
     Raises:
         StudyError: The study is damaged, or no run has ended.
@@ -140,7 +118,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
             reasons=_table("", runs.reasons(manifest)),
             troubled=_table("", troubled) if len(troubled) else None,
             under_way=_table("", under_way) if len(under_way) else None,
-            sections=[] if nothing else method.checklist(manifest),
+            sections={} if nothing else method.checklist(manifest),
             scenario=scenario,
             scenario_name=name,
             scenario_uri=pictures.data_uri("application/yaml", scenario.encode()),
@@ -154,7 +132,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
     )
 
 
-def yaml_of(scenario: Mapping[str, Any]) -> str:
+def yaml_of(scenario: Entry) -> str:
     """Returns the scenario of a manifest as YAML that can be run.
 
     Entries without a value are left out, but in variants, where they remove something.
@@ -164,7 +142,7 @@ def yaml_of(scenario: Mapping[str, Any]) -> str:
     return dialect.dump(without_nothing(plain) | kept)
 
 
-def _tables(study: Study) -> Iterator[TextTable]:
+def _tables(study: Study) -> Iterator[dict[str, object]]:
     if is_world(study.manifest):
         for title, frame in worlds.report_of(study.manifest).tables(study):
             yield _table(title, frame)
@@ -181,15 +159,22 @@ def _tables(study: Study) -> Iterator[TextTable]:
         yield _table("Staleness (commits), by groups of clients.", divided)
 
 
-def _table(title: str, frame: pd.DataFrame, notes: Sequence[str] = ()) -> TextTable:
-    """Returns a frame with its cells as text, numbers with four digits."""
+def _table(
+    title: str, frame: pd.DataFrame, notes: Sequence[str] = ()
+) -> dict[str, object]:
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
         for row in frame.itertuples(index=False)
     ]
     columns = zip(*rows, strict=True)
     numeric = [all(map(NUMBERS.fullmatch, cells)) for cells in columns]
-    return TextTable(title, list(map(str, frame.columns)), rows, numeric, list(notes))
+    return {
+        "title": title,
+        "columns": list(map(str, frame.columns)),
+        "rows": rows,
+        "numeric": numeric,
+        "notes": notes,
+    }
 
 
 def _verdicts(found: pd.DataFrame) -> str:
@@ -198,17 +183,12 @@ def _verdicts(found: pd.DataFrame) -> str:
     return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."
 
 
-def _visible(value: Any) -> Any:
-    """Returns a user's text with its control characters as escapes."""
-    return printable(value) if type(value) is str else value
-
-
 def environment() -> jinja2.Environment:
     """Returns what fills the templates of pages."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("stalesim.analysis.page"),
         autoescape=True,
-        finalize=_visible,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

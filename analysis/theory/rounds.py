@@ -142,13 +142,7 @@ def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -
 
 
 def _levels(number: int, part: float) -> Float[np.ndarray, " n"]:
-    """Returns probabilities between whose quantiles an order statistic is smooth.
-
-    Args:
-        number: Clients of a law; many make the distribution of the order statistic
-            narrow, or place it far out in the law's tail.
-        part: t / n, about its quantile.
-    """
+    """Returns probabilities between whose quantiles an order statistic is smooth."""
     levels = np.array(
         [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 1e-6]
     )

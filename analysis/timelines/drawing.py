@@ -1,18 +1,20 @@
-"""Pictures of a recorded timeline: joins `comparison` and `figures.gantt`."""
+"""Pictures of a recorded timeline: `figures.gantt`, and worlds next to each other."""
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...simulator.files.timeline import COMMITS
 from .. import clients
-from ..figures import gantt, layout
+from ..figures import gantt, layout, style
+from ..figures.sweeps import is_wide
 from ..frames import Study
-from . import comparison
+from ..statistics import t_interval
 from .view import View
 
 
@@ -37,19 +39,20 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
         figure = gantt.staleness(called(found), called(laws), called(means), name)
         yield "staleness", figure
     if len(laws) > 1:
-        yield "comparison", comparison.comparison(_compared(seen), name)
+        yield "comparison", comparison(_compared(seen), name)
 
 
-def _called(study: Study, of_groups: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of groups by their names in figures."""
+Item = TypeVar("Item")
+
+
+def _called(study: Study, of_groups: dict[str, Item]) -> dict[str, Item]:
     return {layout.name(study, group): value for group, value in of_groups.items()}
 
 
 def _compared(seen: View) -> pd.DataFrame:
-    """Returns the measures of each run with their closed forms and swept number."""
     measured, forms = seen.by_run.copy(), seen.forms
     entries = [seen.manifest["runs"][run] for run in measured["run"]]
-    for column in comparison.PANELS:
+    for column in PANELS:
         measured[f"{column}_theory"] = [
             forms[entry["label"]].of_run.get(column, np.nan) for entry in entries
         ]
@@ -80,3 +83,94 @@ def _panels(seen: View, wanted: list[int]) -> Iterator[gantt.Panel]:
             entry["virtual_s"],
             clients.of_run(seen.study, run),
         )
+
+
+PANELS = {
+    "contributions_per_s": "Contributions per virtual s",
+    "staleness_mean": "Mean staleness (commits)",
+    "staleness_99": "99 % staleness (commits)",
+}
+
+
+def comparison(measured: pd.DataFrame, name: str) -> Figure:
+    """Draws speed and staleness: against a swept number, else as bars.
+
+    Args:
+        measured: Row per run with the columns of `PANELS`, those with `_theory` where
+            a closed form is known (NaN where not), `variant`, `group` and `x` (the
+            swept number; NaN where nothing, or more than one number, is swept).
+        name: Name of the study.
+    """
+    swept = bool(measured["x"].notna().all())
+    with style.context():
+        groups = measured["group"].nunique()
+        height = 3.0 if swept else max(2.2, 0.9 + 0.32 * groups)
+        figure = Figure(figsize=(7.2, height))
+        axes = figure.subplots(1, len(PANELS), sharey=not swept)
+        for axis, (column, label) in zip(axes, PANELS.items(), strict=True):
+            if swept:
+                _lines(axis, measured, column)
+                axis.set_title(label)
+            else:
+                _bars(axis, measured, column)
+                axis.set_xlabel(label)
+        if swept:
+            axes[1].set_xlabel(style.key_label(measured["parameter"].iloc[0]))
+        handles, labels = axes[0].get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        figure.suptitle(style.text(name, 60), x=0.01, ha="left")
+        counts = measured.groupby("group").size()
+        points, ends = ("Points", "bands") if swept else ("Bars", "lines")
+        note = [f"{points}: means over {layout.replicates(counts)}"]
+        note += [f"{ends}: 95 % t-intervals"] if counts.max() > 1 else []
+        layout.add_note(figure, note, legend_below=bool(handles))
+    return figure
+
+
+def _lines(axis: Axes, measured: pd.DataFrame, column: str) -> None:
+    for number, (variant, mine) in enumerate(measured.groupby("variant", sort=False)):
+        colour = style.OKABE_ITO[number % len(style.OKABE_ITO)]
+        at = sorted(mine["x"].unique())
+        low, mean, high = _intervals([mine.loc[mine["x"] == x, column] for x in at])
+        label = style.text(str(variant)) or None
+        axis.plot(at, mean, marker="o", markersize=3, color=colour, label=label)
+        axis.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+        theory = mine.groupby("x")[f"{column}_theory"].first()
+        if theory.notna().any():
+            known = (theory.index.to_numpy(np.float64), theory.to_numpy(np.float64))
+            look = {"color": style.INK, "linestyle": style.DASHED, "linewidth": 0.9}
+            named = axis.get_legend_handles_labels()[1]
+            label = None if "closed form" in named else "closed form"
+            axis.plot(*known, **look, label=label)
+    if is_wide(measured["x"]):
+        axis.set_xscale("log")
+    if is_wide(measured[column]):
+        axis.set_yscale("log")
+
+
+def _bars(axis: Axes, measured: pd.DataFrame, column: str) -> None:
+    groups = list(dict.fromkeys(measured["group"]))
+    low, mean, high = _intervals(
+        [measured.loc[measured["group"] == group, column] for group in groups]
+    )
+    at = np.arange(len(groups))
+    spread = np.stack([mean - low, high - mean])
+    axis.barh(at, mean, xerr=spread, color=style.OKABE_ITO[0], height=0.7)
+    if not np.nanmax(high, initial=0.0) > 0:
+        axis.set_xlim(0, 1)
+    theory = measured.groupby("group", sort=False)[f"{column}_theory"].first()
+    known = theory.to_numpy(np.float64)
+    if np.isfinite(known).any():
+        axis.plot(known, at, "D", color=style.INK, markersize=4, label="closed form")
+    axis.set_yticks(at, [style.text(str(group)) for group in groups])
+    if axis.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
+        axis.invert_yaxis()
+
+
+def _intervals(samples: list[pd.Series]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    known = (np.asarray(sample, np.float64) for sample in samples)
+    found = [t_interval(values[np.isfinite(values)]) for values in known]
+    mean, low, high = np.array(found).T
+    low, high = (np.where(np.isfinite(end), end, mean) for end in (low, high))
+    return low, mean, high

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from ...simulator.files.timeline import PAIRS, Outcome
 from .. import frames
@@ -73,15 +73,7 @@ def tally(
     runs: pd.DataFrame,
     group_of: Mapping[str, pd.Series] | None = None,
 ) -> RunCounts:
-    """Counts the jobs of a whole record.
-
-    Args:
-        jobs: Jobs of the runs, with their staleness.
-        incidents: Incidents of the runs.
-        runs: Runs, one row each, with `start_s`, as from `with_starts`.
-        group_of: Names of the clients' groups by their numbers, for each group of runs;
-            groups of runs without an entry are not divided.
-    """
+    """Counts the jobs of a whole record."""
     places, noted = jobs.groupby("run").indices, dict(iter(incidents.groupby("run")))
     columns = _columns(jobs)
     counts, ages, clients = [], [], []
@@ -177,9 +169,6 @@ def by_run(counted: RunCounts) -> pd.DataFrame:
 def parallelism(run: Any) -> dict[str, float]:
     """Returns how many of a run's jobs can be computed at once, NaN if not known.
 
-    Args:
-        run: Run with `jobs` and `waves`, as `simulator.waves.CriticalPath` counts them.
-
     Returns:
         jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
     """
@@ -190,9 +179,6 @@ def parallelism(run: Any) -> dict[str, float]:
 
 def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     """Averages measured runs over the replicates of each group, in their order.
-
-    Args:
-        measured: Table of `by_run`.
 
     Returns:
         The same columns without run, and with `replicates`.
@@ -232,10 +218,6 @@ def by_client_group(
 ) -> pd.DataFrame:
     """Measures the staleness of the groups into which a scenario divides its clients.
 
-    Args:
-        counted: What is counted of the runs, with these groups.
-        group_of: Names of the clients' groups, as in `tally`.
-
     Returns:
         Columns group, clients (`all`, or the name of their group and how many it has),
         contributions (after the start), staleness_mean, the quantiles, staleness_max.
@@ -259,10 +241,6 @@ def by_client_group(
 def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
     """Summarises many clients by the groups that the scenario divides them into.
 
-    Args:
-        clients: Table of `by_client`, for one group of runs.
-        parts: Name of each client's part, by its number; missing where there is none.
-
     Returns:
         Columns clients (name of the part), number, measure, mean, min, 10 %, 50 %,
         90 %, max over its clients.
@@ -284,9 +262,6 @@ def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
 def histogram(ages: pd.DataFrame) -> pd.DataFrame:
     """Returns how often each staleness occurred among contributions after the start.
 
-    Args:
-        ages: Rows of `RunCounts.ages`, of runs that are taken together.
-
     Returns:
         Columns staleness, count, share; staleness ascending.
     """
@@ -298,7 +273,7 @@ def histogram(ages: pd.DataFrame) -> pd.DataFrame:
 def averaged(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Returns means over the runs of the same keys, and the largest of maxima."""
     names = [name for name in table.columns if name not in ("run", *keys)]
-    how: dict[str, Any] = dict.fromkeys(names, "mean")
+    how = dict.fromkeys(names, "mean")
     how |= {name: "max" for name in names if name.endswith("_max")}
     found = table.groupby(keys, sort=False).agg(how)
     if "start_s" in found:  # of runs of which each is in its steady state
@@ -411,13 +386,11 @@ def _clients_of(
     happened: pd.DataFrame,
     run: Any,
 ) -> pd.DataFrame:
-    """Returns `RunCounts.clients` of a run: of its jobs, contributions and incidents.
-
-    `later` are the contributions after the start.
-    """
     number = int(run.num_clients)
 
-    def sums(clients: Any, values: Any = None) -> Float[np.ndarray, " K"]:
+    def sums(
+        clients: Int[np.ndarray, " n"], values: Num[np.ndarray, " n"] | None = None
+    ) -> Float[np.ndarray, " K"]:
         return np.bincount(clients - 1, values, number)
 
     def mean(name: str) -> Float[np.ndarray, " K"]:
@@ -444,7 +417,6 @@ def _clients_of(
 def _utilisation(
     work: dict[str, np.ndarray], run: Any, sums: Any
 ) -> Float[np.ndarray, " K"]:
-    """Returns the part of the time after the start in which each client computes."""
     since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
     end, computed = float(run.virtual_s), work["computed_time"]
     computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
@@ -454,7 +426,6 @@ def _utilisation(
 
 
 def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
-    """Returns mean and quantiles after the start, the largest of all, and how many."""
     counts = ages.loc[~ages["start"]].groupby("staleness")["count"].sum()
     values, count = counts.index.to_numpy(), counts.to_numpy()
     total = int(count.sum())
@@ -468,7 +439,6 @@ def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:
 def _quantile(
     values: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], part: float
 ) -> float:
-    """Returns a quantile of values that occur repeatedly, as Series.quantile does."""
     if not values.size:
         return float("nan")
     upto = np.cumsum(counts)

@@ -128,7 +128,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         for column, title in columns.items():
             theory = form.of_clients.get(column)
             if column in mine:
-                values: Any = mine[column]
+                values = mine[column]
                 frame[title] = [
                     _with(value, None if theory is None else theory[number])
                     for number, value in enumerate(values)
@@ -244,7 +244,7 @@ def _with(value: float, theory: float | None) -> str:
     return _text(value) + ("" if theory is None else f" [{theory:.4g}]")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else _text(value)
 
 

@@ -8,19 +8,14 @@ They hold for the steady state: `measures` takes it after the start of a run.
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from .. import theory
-from ..laws import (
-    InfiniteMeanError,
-    ScenarioWorld,
-    column,
-    distinct,
-    laws,
-)
+from ..facts import Entry
+from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws
 from ..theory import queues
 
 LINKS = ("upload", "download")
@@ -48,14 +43,11 @@ class ClosedForms(NamedTuple):
     law: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]] | None
 
 
-def closed_forms(entry: dict[str, Any]) -> ClosedForms:
+def closed_forms(entry: Entry) -> ClosedForms:
     """Returns the closed forms that hold for a run.
 
     Its protocol says which may hold (`facts`); without, as in a study that an
     earlier version has made, there are none.
-
-    Args:
-        entry: Entry of the run in its manifest.
     """
     size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
     facts = entry.get("facts", {})
@@ -64,7 +56,7 @@ def closed_forms(entry: dict[str, Any]) -> ClosedForms:
     )
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
-    if not all(group.config.get("compute") for group in world.groups):
+    if not all(config.get("compute") for config, _ in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
     known = {"available": {}} | facts.get("closed_forms", {})
     if entry.get("overhead_s"):  # secure sums are in no law
@@ -95,7 +87,6 @@ def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
 
 
 def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
-    """Notes commits a second, each of a number of contributions."""
     of_run["commits_per_s"] = commits_per_s
     of_run["contributions_per_s"] = commits_per_s * contributions
 
@@ -132,7 +123,6 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """Clients that do not wait commit at the sum of their own rates."""
     free = world.keeps_all and world.is_private
     if not (free and world.draws_per_job):
         return
@@ -170,14 +160,12 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
 
 
 def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """A round of all clients is as long as its slowest."""
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     found, counts = distinct(world.compute())
     _speed(of_run, 1 / theory.expected_maximum(found, counts), world.number)
 
 
 def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
-    """Every t arrivals are a commit, which answers them."""
     own = world.compute()
     for one in own:
         one.check_independent()
@@ -187,7 +175,6 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
 
 
 def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
-    """Every `size` contributions are a commit, which no client waits for."""
     means = np.concatenate([one.mean() for one in world.compute()])
     of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
     _speed(of_run, theory.asynchronous_throughput(means) / size, size)
@@ -213,7 +200,6 @@ def _closed_network(
 
 
 def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    """One step on pooled data after the other."""
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
     _speed(of_run, 1 / float(laws(world.protocol["step"], 1).mean()[0]))
 

@@ -1,12 +1,12 @@
 """A timeline with the frames of its tables and figures, made once."""
 
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
 from ...simulator.files.study import is_summary
 from .. import clients, frames
+from ..facts import Entry
 from ..frames import Study
 from . import measures
 from .theory import ClosedForms, closed_forms
@@ -20,9 +20,6 @@ class View:
 
     Jobs, rows and incidents raise StudyError where statistics alone were kept, and what
     is counted of runs where none has ended.
-
-    Args:
-        study: Timeline without numerics.
 
     Attributes:
         is_whole: Whether all that happened is there, and not statistics alone.
@@ -106,7 +103,7 @@ class View:
         groups = dict.fromkeys(self.runs["group"])
         return {group: closed_forms(self.entry(group)) for group in groups}
 
-    def entry(self, group: str) -> dict[str, Any]:
+    def entry(self, group: str) -> Entry:
         """Returns the manifest's entry of the first run of a group.
 
         Raises:

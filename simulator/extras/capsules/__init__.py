@@ -1,7 +1,7 @@
 """Capsules: studies in one file each, for others to repeat and compare.
 
 `contents` collects the files of a capsule, with the digest of each trace; `packing`
-packs, unpacks and checks them; `comparing` finds the differences of a repetition.
+packs, unpacks and checks them, and finds the differences of a repetition.
 `anonymous` leaves out, and searches for, what names an author. `commands` has
 `stalesim capsule` and `stalesim rerun`.
 """
@@ -12,8 +12,7 @@ from ...parts.attached import Extra
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:
-    from .comparing import Repetition, compare
-    from .packing import Capsule, read, write
+    from .packing import Capsule, Repetition, compare, read, write
 
 EXTRA = Extra(commands=f"{__name__}.commands", outputs=("capsule.zip",))
 

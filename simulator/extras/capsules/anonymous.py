@@ -96,10 +96,6 @@ def without_hidden_texts(entries: Sequence[PackedFile]) -> Iterator[PackedFile]:
 def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
     """Refuses files that name someone, by their paths or their texts.
 
-    Args:
-        entries: All files of a capsule, with its metadata.
-        names: What must not be found, and what it is.
-
     Raises:
         StudyError: Something is found; the first place, and how many more.
     """
@@ -161,7 +157,6 @@ def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _parts(name: str) -> list[str]:
-    """Returns the parts of a person's name, or what an e-mail address begins with."""
     local, at, _ = name.partition("@")
     if at:
         return [local] if len(local) >= LONG else []
@@ -222,7 +217,6 @@ def _patterns(names: Mapping[str, str]) -> Iterator[tuple[str, re.Pattern[str]]]
 
 
 def _plain(text: str) -> str:
-    """Returns a text without accents, escapes and characters that no one sees."""
     if text.isascii() and "\\" not in text:
         return text
     text = ESCAPED.sub(lambda code: chr(int(code[1] or code[2], 16)), text)
@@ -233,7 +227,6 @@ def _plain(text: str) -> str:
 def _found(
     entry: PackedFile, patterns: Sequence[tuple[str, re.Pattern[str]]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yields where a file names someone, what that is, and the text."""
     is_text = not entry.content.startswith(PNG)
     text = entry.content.decode(errors="replace") if is_text else ""
     for number, line in enumerate([entry.path, *text.splitlines()]):

@@ -102,7 +102,7 @@ def rerun(
     """
     from ...files.study import is_world
     from ...scenario.reading import loads, loads_any
-    from . import comparing, packing
+    from . import packing
 
     packed = packing.read(file)
     if packed.modules and not run_code:
@@ -122,7 +122,7 @@ def rerun(
             from ... import studies
 
             study = studies.simulate(scenario, folder, jobs=jobs, progress=hear)
-    found = comparing.compare(packed, study)
+    found = packing.compare(packed, study)
     _show(found)
     out.say(f"Study: {folder}")
     if not found.same:
@@ -130,7 +130,6 @@ def rerun(
 
 
 def _register(packed: "Capsule", folder: Path) -> None:
-    """Writes the packed code next to the study's folder, and imports it."""
     if not packed.modules:
         return
     from ...engine import device
@@ -149,7 +148,6 @@ def _register(packed: "Capsule", folder: Path) -> None:
 
 
 def _show(found: "Repetition") -> None:
-    """Says what is the same, and what differs; a timeline has no verdicts."""
     for name, (then, now) in found.environment.items():
         out.say(f"{name} was {then}, is {now}")
     for name in found.inputs:

@@ -29,13 +29,7 @@ DRAWN = (".png", ".pdf", ".svg", ".txt")
 
 
 class PackedFile(NamedTuple):
-    """A file of a capsule.
-
-    Attributes:
-        path: Path in the capsule, with slashes.
-        content: Content.
-        about: What it is, in a few words.
-    """
+    """A file of a capsule."""
 
     path: str
     content: bytes
@@ -130,9 +124,6 @@ def digests(study: Study) -> pd.DataFrame:
     Real seconds are in no table, so that the same run on the same machine has the same
     digest.
 
-    Args:
-        study: Study with at least one run that has ended.
-
     Returns:
         Columns run, group, replicate, seed, stop, sha256.
 
@@ -150,7 +141,6 @@ def digests(study: Study) -> pd.DataFrame:
 
 
 def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
-    """Adds rows of a table, column by column; the number of the run is left out."""
     for column in sorted(set(map(str, rows.columns)) - {"run"}):
         values, of = rows[column], COLUMNS[name].get(column)
         if of is not None and of.none is not None:  # as in the files
@@ -162,27 +152,19 @@ def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
                 numbers = values.to_numpy(np.float64, na_value=np.nan)
             digest.update(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
         else:
-            words = [None if _is_missing(v) else _plain(v) for v in values]
-            digest.update(json.dumps(words).encode())
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (np.ndim(value) == 0 and bool(pd.isna(value)))
+            digest.update(json.dumps([_plain(value) for value in values]).encode())
 
 
 def _plain(value: Any) -> Any:
-    return np.asarray(value).tolist() if np.ndim(value) else str(value)
+    if np.ndim(value):
+        return np.asarray(value).tolist()
+    return None if pd.isna(value) else str(value)
 
 
 def left_out(
     manifest: Mapping[str, Any], packed: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """Returns what a study read and its capsule lacks, by name.
-
-    Args:
-        manifest: Manifest of the study.
-        packed: Paths of the capsule's files.
-    """
+    """Returns what a study read and its capsule lacks, by name."""
     inputs: dict[str, dict[str, Any]] = manifest.get("inputs") or {}
     code = {path.removeprefix(f"{MODULES}/").removesuffix(".py") for path in packed}
     return {
@@ -204,13 +186,7 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
 def readme(
     manifest: Mapping[str, Any], found: list[PackedFile], licence: str | None
 ) -> PackedFile:
-    """Returns what tells a reader what the files of a capsule are, and their licence.
-
-    Args:
-        manifest: Manifest of the study.
-        found: Files of the capsule.
-        licence: SPDX identifier of the licence of scenario and results, if stated.
-    """
+    """Returns what tells a reader of a capsule its files, and their licence."""
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""
@@ -232,7 +208,6 @@ def readme(
 
 
 def _data_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the published data sets that a study read, with origin and licence."""
     known = {tag(part): getattr(part, "published", None) for part in parts("data")}
     problems = [(run.get("scenario") or {}).get("problem") for run in manifest["runs"]]
     kinds = {(problem or {}).get("data", {}).get("kind") for problem in problems}

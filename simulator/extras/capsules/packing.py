@@ -1,4 +1,4 @@
-"""Capsules as zip files: written, the same bytes for the same study, and read."""
+"""Capsules as zip files: written, the same bytes for the same study, read, compared."""
 
 import io
 import re
@@ -6,12 +6,15 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
+from ....analysis import claims
+from ....analysis.facts import Entry
 from ....analysis.files import replaced, written
 from ....analysis.frames import Study
+from ....analysis.markup import no_formulas
 from ...files.reading import files
 from ...files.study import StudyError, is_world
 from ...files.study.manifest import parsed
@@ -36,24 +39,14 @@ CLAIM = ("claim", "says", "origin", "verdict")
 
 
 class Capsule(NamedTuple):
-    """A capsule in memory.
-
-    Attributes:
-        path: Path of its file.
-        files: Content of its files, by their paths in it.
-        manifest: Manifest of the study.
-    """
+    """A capsule in memory."""
 
     path: Path
     files: Mapping[str, bytes]
-    manifest: Mapping[str, Any]
+    manifest: Entry
 
     def table(self, name: str, columns: Sequence[str] = ()) -> pd.DataFrame:
         """Returns a table of the capsule, empty cells as empty words.
-
-        Args:
-            name: Path of it in the capsule.
-            columns: Columns that it must have.
 
         Raises:
             StudyError: It is no table, or lacks a column.
@@ -135,9 +128,6 @@ def read(path: str | Path) -> Capsule:
 
     Nothing is unpacked to the disk, and nothing of it executed.
 
-    Args:
-        path: File that `stalesim capsule` wrote.
-
     Raises:
         StudyError: It is none, is damaged, or not of a study.
     """
@@ -162,8 +152,7 @@ def _packed(found: list[PackedFile]) -> bytes:
     return file.getvalue()
 
 
-def _manifest(path: Path, data: bytes) -> dict[str, Any]:
-    """Returns the manifest of a capsule, whose name can be that of a folder."""
+def _manifest(path: Path, data: bytes) -> Entry:
     try:
         manifest = parsed(Path(contents.MANIFEST), data)
     except StudyError as error:
@@ -179,7 +168,6 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _check_contents(capsule: Capsule) -> None:
-    """Refuses a capsule with which no repetition could be compared."""
     path, manifest = capsule.path, capsule.manifest
     for name in capsule.modules:
         if not MODULE.fullmatch(name):
@@ -229,3 +217,100 @@ def _damaged(path: Path, why: str) -> StudyError:
     return StudyError(
         f"{path}: the capsule is damaged, or none of stalesim's: {why}; get it again"
     )
+
+
+SAME = ("claim", "says", "origin")
+"""Columns that tell which claim a verdict is about."""
+
+
+class Repetition(NamedTuple):
+    """What is the same here, and what is not.
+
+    Attributes:
+        verdicts: Column claim, and `then` and `now`, verdicts; a row per claim.
+        same_runs: Runs whose traces are equal to the last bit.
+        runs: All runs of the capsule.
+        other_runs: Group and replicate of a run that differs, in words.
+        environment: Name of each library, or property of the machine, that is not as
+            it was, with what it was and is.
+        inputs: Files that the study reads and that hold something else.
+    """
+
+    verdicts: pd.DataFrame
+    same_runs: int
+    runs: int
+    other_runs: list[str]
+    environment: dict[str, tuple[str, str]]
+    inputs: list[str]
+
+    @property
+    def same_verdicts(self) -> bool:
+        """Whether all verdicts are as they were."""
+        return bool((self.verdicts["then"] == self.verdicts["now"]).all())
+
+    @property
+    def same(self) -> bool:
+        """Whether all verdicts are as they were; without any, all traces."""
+        return self.same_verdicts and (
+            len(self.verdicts) > 0 or self.same_runs == self.runs
+        )
+
+    @property
+    def same_machine(self) -> bool:
+        """Whether machine and libraries are those of the capsule."""
+        return not self.environment
+
+
+def compare(capsule: Capsule, study: Study) -> Repetition:
+    """Compares a study with the capsule that it repeats.
+
+    Raises:
+        StudyError: A table of either is damaged.
+    """
+    then, now = {}, {}
+    if not is_world(capsule.manifest):
+        then = _by_claim(capsule.table(contents.CLAIMS))
+        now = _by_claim(no_formulas(claims.evaluate(study).astype(str), SAME))
+    names = [*dict.fromkeys([*then, *now])]
+    rows = [(key[0], then.get(key, "none"), now.get(key, "none")) for key in names]
+    before = _by_run(capsule.table(contents.RUNS))
+    after = _by_run(no_formulas(contents.digests(study).astype(str), ["group"]))
+    others = [key for key in {**before, **after} if after.get(key) != before.get(key)]
+    return Repetition(
+        verdicts=pd.DataFrame(rows, columns=pd.Index(["claim", "then", "now"])),
+        same_runs=len({**before, **after}) - len(others),
+        runs=len({**before, **after}),
+        other_runs=[f"{group} (replicate {number})" for group, number in others],
+        environment=_environment(capsule.manifest, study.manifest),
+        inputs=_inputs(capsule.manifest, study.manifest),
+    )
+
+
+def _by_claim(table: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    keys = zip(*(table[name] for name in SAME), strict=True)
+    return dict(zip(keys, table["verdict"], strict=True))
+
+
+def _by_run(table: pd.DataFrame) -> dict[tuple[str, str], str]:
+    keys = zip(table["group"], table["replicate"], strict=True)
+    return dict(zip(keys, table["sha256"], strict=True))
+
+
+def _environment(then: Entry, now: Entry) -> dict[str, tuple[str, str]]:
+    old, new = (each.get("environment") or {} for each in (then, now))
+    names = [*dict.fromkeys([*old, *new])]
+    return {
+        name: (str(old.get(name, "none")), str(new.get(name, "none")))
+        for name in names
+        if old.get(name) != new.get(name)
+    }
+
+
+def _inputs(then: Entry, now: Entry) -> list[str]:
+    old, new = (each.get("inputs") or {} for each in (then, now))
+    names = dict.fromkeys([*old, *new])
+    return [
+        name
+        for name in names
+        if (old.get(name) or {}).get("sha256") != (new.get(name) or {}).get("sha256")
+    ]

@@ -186,10 +186,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
         method, secure = setup.scenario.algorithm, self.secure
         if secure is not None:
             key = method.key_of(self, "secure")
-            most, what = (
-                _most_applied(setup),
-                "the contributions that a commit may have",
-            )
+            most = _most_applied(setup)
+            what = "the contributions that a commit may have"
             if most > secure.group:
                 raise ScenarioError(
                     f"{key}.group must be at least {most}, {what}, got {secure.group}; "

@@ -72,13 +72,13 @@ class SecureAggregation(Config):
         if self.dropouts and self.form == "enclave":
             raise LocatedError(
                 f"dropouts must be 0 with an enclave, which unmasks members one by "
-                f"one, got {self.dropouts}; remove it",
+                f"one, got {self.dropouts}; remove it"
             )
         left = self.group - self.dropouts
         if self.least > left:
             raise LocatedError(
                 f"least must be at most group less dropouts, {left}, or every commit "
-                f"is lost, got {self.least}; lower it",
+                f"is lost, got {self.least}; lower it"
             )
         return self
 

@@ -2,8 +2,7 @@
 
 For users with more machines than one. `dask` lets the workers of a Dask cluster execute
 the runs of a command; `takers` need no scheduler: any number of processes share a study
-by its folder alone, by `claims` of its tasks. What a process does with a task that it
-has claimed, `claimed` says for both. `merging` joins folders of one study.
+by its folder alone, by `claims` of its tasks. `merging` joins folders of one study.
 `docs/extras/clusters.md` says when to take which.
 """
 

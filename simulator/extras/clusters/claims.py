@@ -70,12 +70,7 @@ class LostError(Exception):
 
 
 class Claimed(Disk):
-    """A disk as the holder of a claim sees it, who can change nothing without it.
-
-    Args:
-        disk: Disk of the study.
-        claim: Folder of the claim.
-    """
+    """A disk as the holder of a claim sees it, who can change nothing without it."""
 
     def __init__(self, disk: Disk, claim: Path) -> None:
         self._disk, self._claim = disk, claim
@@ -167,7 +162,6 @@ class Claims:
         return names[0], None
 
     def _take(self, name: str, known: dict[int, str]) -> Path | None:
-        """Claims a task, unless another taker is at it, or has ended it."""
         for number, left in known.items():
             # Of one that has ended, a file system may not show the result for a while;
             # a loss of power may have taken it.

@@ -71,8 +71,7 @@ def begin(
 def work(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     for_: Annotated[
-        str | None,
-        typer.Option("--for", help="available wall time, such as 50m or 2h"),
+        str | None, typer.Option("--for", help="available wall time, such as 50m or 2h")
     ] = None,
     checkpoint: Checkpoint = EVERY_S,
 ) -> None:

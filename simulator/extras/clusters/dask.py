@@ -18,7 +18,7 @@ from ...parts.extras import extra
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.planning import Done, Task, claims_of
 from ...studies.progress import TaskProgress
-from .claimed import take_one
+from .takers import take_one
 
 REPORT_S = 1.0
 """Real seconds from one message of a task on how far it is to the next."""
@@ -77,8 +77,14 @@ class Cluster:
             _check_workers(client, folder)
             with explained(folder):
                 DISK.make(claims_of(folder, first.session))
+
+            def hear(event: Any) -> None:
+                _, (index, fraction, commits) = event
+                now = TaskProgress(max(float(fraction), STARTED), int(commits))
+                report(index, now)
+
             topic = f"stalesim-{uuid.uuid4()}"
-            client.subscribe_topic(topic, lambda event: _report_worker(event, report))
+            client.subscribe_topic(topic, hear)
             futures: dict[Any, int] = {
                 client.submit(
                     _work_on_cluster,
@@ -99,7 +105,6 @@ class Cluster:
                     looked = time.monotonic()
 
     def _result(self, future: Any, futures: Mapping[Any, int]) -> Done:
-        """Returns the result of a task that has ended."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -110,7 +115,6 @@ class Cluster:
 
 
 def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
-    """Executes a task on a worker of a cluster, which tells now and then how far."""
     from distributed import get_worker
 
     worker, last = get_worker(), [time.monotonic()]
@@ -124,17 +128,8 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
     return take_one(task, folder, report)
 
 
-def _report_worker(event: Any, report: OnProgress) -> None:
-    """Takes what a worker of a cluster has told: a time, and the message."""
-    _, (index, fraction, commits) = event
-    report(index, TaskProgress(max(float(fraction), STARTED), int(commits)))
-
-
 def connected(scheduler: str) -> Any:
     """Returns a client of a Dask cluster, to be used in a `with` statement.
-
-    Args:
-        scheduler: Address of the scheduler.
 
     Raises:
         UserError: Dask is not installed, or the scheduler cannot be reached.
@@ -170,7 +165,6 @@ async def _answers(scheduler: str) -> None:
 
 @contextlib.contextmanager
 def _explained(scheduler: str) -> Iterator[None]:
-    """Turns errors of a cluster into messages for its user."""
     try:
         yield
     except (UserError, WorkerDiedError, Warning):
@@ -191,7 +185,6 @@ def _explained(scheduler: str) -> Iterator[None]:
 
 
 def _await_workers(client: Any, scheduler: str) -> None:
-    """Waits until a cluster has a worker, and says so if that takes a while."""
     with contextlib.suppress(TimeoutError):  # a nanny starts another in some seconds
         client.wait_for_workers(1, timeout=RESTART_S)
         return
@@ -205,7 +198,6 @@ def _await_workers(client: Any, scheduler: str) -> None:
 
 
 def _check_workers(client: Any, folder: Path) -> None:
-    """Refuses workers that do not see the folder."""
     seen = client.run(Path.exists, folder / "manifest.json", on_error="return")
     for worker, sees in seen.items():
         if sees is False:

@@ -72,7 +72,6 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
 
 @contextmanager
 def _advised(remedy: str) -> Iterator[None]:
-    """Puts another remedy in place of options that `merge` has not."""
     try:
         yield
     except StudyError as error:
@@ -83,7 +82,6 @@ def _advised(remedy: str) -> Iterator[None]:
 
 
 def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
-    """Refuses a folder whose study is another one, or of another program."""
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         folder.numbered(runs)
@@ -91,13 +89,11 @@ def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
 
 
 def _ended(study: Study) -> dict[tuple[str, str, int], dict[str, Any]]:
-    """Returns the entries of runs that have results, by what tells them apart."""
     runs = study.manifest["runs"]
     return {known_by(run): run for run in runs if run["stop"] not in OPEN}
 
 
 def _rows(study: Study, entry: dict[str, Any], number: int) -> Iterator[Any]:
-    """Yields the names of the tables of a run, and its rows, with another number."""
     for name in COLUMNS:
         if name in entry["rows"]:
             rows = study.arrow(name, run=entry["run"])
@@ -143,7 +139,6 @@ def _bytes(rows: pa.Table) -> bytes:
 def _copied(
     task: Task, source: Study, folder: Path, open_: dict[int, Any], disk: Disk
 ) -> Done | None:
-    """Copies the rows of a task; None if a run of it has not ended in the source."""
     ended = _ended(source)
     mine = {run.number: ended.get(known_by(run.identity)) for run in task.runs}
     pieces: dict[str, list[pa.Table]] = {}

@@ -1,8 +1,8 @@
 """Takers: processes of any machines that share a study by its folder alone.
 
-How they claim its tasks, `claims` says; what they do then, `claimed`. The results of
-tasks are files of their own, which `trace.load` reads together until the last taker
-ends the study.
+How they claim its tasks, `claims` says. The results of tasks are files of their own,
+which `trace.load` reads together until the last taker ends the study. Workers of a
+Dask cluster execute tasks in the same way (`take_one`).
 """
 
 import time
@@ -12,27 +12,102 @@ from typing import NamedTuple
 
 from ...files import inputs
 from ...files.study import DISK, Disk
-from ...files.study.disk import BusyError, explained, locked
+from ...files.study.disk import BusyError, explained, locked, read_journal
 from ...files.study.manifest import read_manifest
 from ...files.study.study import SHARED
 from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
-from ...studies import executors, planning, running, staged
+from ...studies import executors, origins, planning, running, staged
+from ...studies.executors import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
 from ...studies.planning import (
     CHECKPOINTS,
     LOCKS,
     OPEN,
     UNFINISHED,
+    Done,
     Task,
+    checkpoint_of,
     claims_of,
     done_of,
     task_name,
 )
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
-from .claimed import execute
 from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
+
+MOST_CLAIMS = 20
+"""Claims of a task after which it counts as the killer of its takers."""
+
+
+def execute(
+    task: Task,
+    path: Path,
+    claim: Path,
+    progress: Callable[[TaskProgress], None],
+    disk: Disk,
+) -> int:
+    """Executes a task that is claimed, and leaves its result.
+
+    Returns:
+        Its runs; 0 if another taker had ended it before it was claimed.
+    """
+    if disk.exists(done_of(path, task.session, task.number)):
+        return 0
+    mine = Claimed(disk, claim)
+    if int(claim.suffix[1:]) > MOST_CLAIMS:
+        found = failed(task, path, KILLED, mine)
+    else:
+        found = attempt(task, path, progress, mine)
+    with explained(path):
+        disk.make(path / LOCKS)
+    leave(found, task, path, mine)
+    with explained(path):
+        mine.remove(checkpoint_of(path, task.number))
+    return len(task.runs)
+
+
+def take_one(
+    task: Task, folder: Path, progress: Callable[[TaskProgress], None]
+) -> Done:
+    """Executes a task of a study that another process runs, as `worker.work` does.
+
+    A cluster gives a task to another worker when it has lost the one before. That one
+    may live, or be stopped: its claim goes, without which it can change nothing.
+
+    Raises:
+        StudyError: as `worker.work`, or the task was given to another worker.
+    """
+    origins.check_worker(task.program)
+    place, name = claims_of(folder, task.session), task_name(task.number)
+    claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
+    done = done_of(folder, task.session, task.number)
+    with ONE_AT_A_TIME:
+        while not (known := read_journal(DISK, done, {})).ends:
+            if not DISK.exists(place):
+                raise is_over(folder)
+            with explained(folder):
+                DISK.make(folder / LOCKS)
+                # A process of a study that was killed may still be at this task.
+                with DISK.lock(folder / LOCKS / name, wait=True):
+                    pass
+            for number, left in claims.look().get(name, {}).items():
+                if not left:
+                    claims.give(place / f"{name}.{number}", LOST)
+            _, claim = claims.any_of([name])
+            if claim is None:  # it has ended, which a file system may show later
+                time.sleep(PACE.beat_s)
+                continue
+            ended = LOST
+            try:
+                execute(task, folder, claim, progress, DISK)
+                ended = OVER
+            except LostError:
+                raise is_over(folder) from None
+            finally:
+                claims.give(claim, ended)
+    return Done(*known)
+
 
 END = "end"
 """Name of the claim under which the study is ended, once all tasks have."""
@@ -167,7 +242,6 @@ def _opened(
 def _tasks(
     scenario: Scenario, path: Path, disk: Disk, checkpoint_s: float | None
 ) -> dict[str, Task]:
-    """Returns the tasks of a session by name, the same for all of its takers."""
     entries = read_manifest(path, disk)["runs"]
     open_ = {entry["task"] for entry in entries if entry["stop"] in OPEN}
     folder = StudyFolder(path, disk, look=False)

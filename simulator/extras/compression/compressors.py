@@ -14,11 +14,13 @@ from .stages import Compressor
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
+    from jaxtyping import Array, PyTree
 
     from ...problem.models import flat
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     flat = Late("...problem.models.flat", __package__)
+    Array = PyTree = Any
 
 Keep = Annotated[
     Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)],
@@ -58,9 +60,8 @@ class TopK(Sparse):
         return FLOAT_BYTES * count + ceil(count * (size - 1).bit_length() / 8)
 
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
-        """Returns the largest numbers, and zeros."""
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         _, kept = jax.lax.top_k(jnp.abs(values), self.count(values.size))
         return jnp.zeros_like(values).at[kept].set(values[kept]), state
 
@@ -85,9 +86,8 @@ class RandomK(Sparse):
         return FLOAT_BYTES * self.count(shape.num_weights)
 
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
-        """Returns the drawn numbers, multiplied, and zeros."""
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         count = self.count(values.size)
         places = jax.random.uniform(key, values.shape, values.dtype)
         _, kept = jax.lax.top_k(places, count)
@@ -125,9 +125,8 @@ class Qsgd(Compressor):
         return ceil(size * bits / 8) + FLOAT_BYTES * ceil(size / self._bucket(size))
 
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
-        """Returns the rounded numbers."""
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         bucket = self._bucket(values.size)
         rows = jnp.pad(values, (0, -values.size % bucket)).reshape(-1, bucket)
         norm = jnp.sqrt((rows**2).sum(axis=1, keepdims=True))
@@ -153,9 +152,8 @@ class Signs(Compressor):
         return ceil(shape.num_weights / 8) + FLOAT_BYTES
 
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
-        """Returns the signs times the scale."""
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         scale = jnp.abs(values).mean()
         return jnp.where(values < 0, -scale, scale), state
 
@@ -196,7 +194,7 @@ class LowRank(Compressor):
         ]
         return FLOAT_BYTES * sum(numbers)
 
-    def start(self, values: Any, arrays: Any) -> Any:
+    def start(self, values: Array, arrays: PyTree) -> PyTree:
         found = [sides for sides in self._sides(arrays) if sides]
         keys = jax.random.split(jax.random.key(0), len(found))
         return tuple(
@@ -205,9 +203,8 @@ class LowRank(Compressor):
         )
 
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
-        """Returns all arrays, matrices as products, and Q of each matrix."""
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         made, after, factors = [], [], iter(state)
         each = zip(flat.split(values, arrays), self._sides(arrays), strict=True)
         for array, sides in each:

@@ -9,7 +9,7 @@ omega).
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from jaxtyping import Float
 
@@ -30,7 +30,7 @@ from ...problem.models.parts import ProblemShape, Shapes
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import client_work, kernel
     from ...engine.client_work import Work
@@ -42,7 +42,7 @@ else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
     client_work = Late("...engine.client_work", __package__)
-    Array = Work = HorizontalProblem = RunSetup = Any
+    Array = PyTree = Work = HorizontalProblem = RunSetup = Any
 
     AnyCompressor = Annotated[Any, AnyPart("compressors")]
 """Any compressor, chosen by its kind."""
@@ -65,42 +65,25 @@ class Compressor(Part):
     """Whether it needs the shapes of the model's arrays."""
 
     def variance(self, size: int) -> float | None:
-        """Returns omega of an unbiased compressor; None, as by default, of others.
-
-        Args:
-            size: Numbers of a message.
-        """
+        """Returns omega of an unbiased compressor; None, as by default, of others."""
 
     @abstractmethod
     def num_bytes(self, shape: ProblemShape) -> int:
         """Returns the bytes of a message, indices and scales included."""
 
-    def start(self, values: Any, arrays: Any) -> Any:
-        """Returns the state of one client before its first message: by default none.
-
-        Args:
-            values: A vector like those that will come.
-            arrays: Shapes of the model's arrays, or None.
-        """
+    def start(self, values: Any, arrays: Any) -> PyTree:
+        """Returns the state of one client before its first message: by default none."""
 
     @abstractmethod
     def __call__(
-        self, values: Any, state: Any, key: Any, arrays: Any
-    ) -> tuple[Any, Any]:
+        self, values: Array, state: PyTree, key: PyTree, arrays: PyTree
+    ) -> tuple[Array, PyTree]:
         """Returns the compressed vector, and the state."""
 
 
-class Remembered(NamedTuple):
-    """What is kept of one client.
-
-    Attributes:
-        memory: What it has not sent (`ef`), or what the other side has of it (`ef21`);
-            None without a memory.
-        own: The compressor's state.
-    """
-
-    memory: Float[Array, " P"] | None
-    own: Any
+Remembered = tuple[Float[Array, " P"] | None, PyTree]
+"""What is kept of one client: what it has not sent (`ef`), or what the other side has
+of it (`ef21`), None without a memory; and the compressor's state."""
 
 
 class Compression(StagePart):
@@ -138,7 +121,7 @@ class Compression(StagePart):
     def feedback_of(self, variance: float | None) -> Feedback:
         """Returns what is remembered of errors with a compressor of a variance."""
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         variance = self.compressor.variance(setup.shape.num_weights)
         memory = self.feedback_of(variance)
         scale = 1.0 if memory == "none" else 1 / (1 + (variance or 0.0))
@@ -148,20 +131,13 @@ class Compression(StagePart):
     def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
         nothing = jnp.zeros_like(weights).reshape(-1)
         own = self.compressor.start(nothing, self._shapes)
-        return Remembered(None if self._memory == "none" else nothing, own)
+        return None if self._memory == "none" else nothing, own
 
     def compressed(
         self, given: Float[Array, "..."], state: Remembered, job: ClientJob, of: int
     ) -> tuple[Float[Array, "..."], Remembered, Float[Array, ""]]:
-        """Returns what arrives of a message, the memory, and the relative error.
-
-        Args:
-            given: The message.
-            state: What is remembered of the client.
-            job: Its job, which keys what is drawn.
-            of: Direction of the message, for the keys of what is drawn.
-        """
-        key, values, memory = None, given.reshape(-1), state.memory
+        """Returns what arrives of a message, the memory, and the relative error."""
+        key, values, (memory, own) = None, given.reshape(-1), state
         if self.compressor.draws:
             assert job.key is not None
             # No client has the number of a direction.
@@ -169,7 +145,7 @@ class Compression(StagePart):
                 key = jax.random.fold_in(job.key if key is None else key, number)
         if memory is not None:
             values = values + memory if self._memory == "ef" else values - memory
-        made, own = self.compressor(values, state.own, key, self._shapes)
+        made, own = self.compressor(values, own, key, self._shapes)
         made = self._scale * made
         arrived, left = made, values - made
         if memory is not None and self._memory == "ef":
@@ -178,7 +154,7 @@ class Compression(StagePart):
             memory = arrived = memory + made
         squared = kernel.summed(jnp.square, values)
         error = kernel.summed(jnp.square, left) / jnp.where(squared > 0, squared, 1)
-        return arrived.reshape(given.shape), Remembered(memory, own), error
+        return arrived.reshape(given.shape), (memory, own), error
 
 
 class Compress(Compression, SendPart):
@@ -249,7 +225,7 @@ class Broadcast(Compression, ReadPart):
         return "ef21"
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
-        return super().start(problem, weights)._replace(memory=weights.reshape(-1))
+        return weights.reshape(-1), super().start(problem, weights)[1]
 
     def __call__(
         self, job: ClientJob, state: Remembered

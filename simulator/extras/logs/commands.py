@@ -143,7 +143,6 @@ def play(
 
 
 def _show_server(study: "Study") -> None:
-    """Shows which kind of server a log was taken to be of."""
     (run,) = study.manifest["runs"]
     if run["protocol"] == "synchronous":
         says = "synchronous, by the column round; each round is one commit"
@@ -159,7 +158,6 @@ def _show_server(study: "Study") -> None:
 
 
 def _show(world: "FittedWorld") -> None:
-    """Shows the memory of each stage, what is refused, and what the world has not."""
     for stage in dict.fromkeys(one.stage for one in world.fits):
         mine = [one.fit for one in world.fits if one.stage == stage]
         counts = Counter(fit.memory for fit in mine).most_common()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ....analysis.markup import literal
 from ...parts.errors import printable
 
 if TYPE_CHECKING:
+    from .shared import Entry
     from .worlds import FittedWorld, StageFit
 
 LAGS = 30
@@ -40,7 +41,7 @@ def table(fits: Sequence["StageFit"]) -> pd.DataFrame:
             {
                 "stage": one.stage,
                 "client": one.client,
-                "durations": one.number,
+                "durations": len(one.fit.values),
                 "memory": one.fit.memory,
                 "p": "" if np.isnan(one.fit.p) else f"{one.fit.p:.3g}",
                 **{f"{name} (nats)": _text(one.fit.gains, name) for name in MODELS},
@@ -65,11 +66,6 @@ def figures(fits: Sequence["StageFit"]) -> Iterator[tuple[str, Figure]]:
 
 def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     """Writes the page next to the file of a world, and its figures into `figures`.
-
-    Args:
-        world: The fitted world.
-        path: Its file; the page is called as it is, with the suffix `.md`.
-        forms: Formats of the figures; none are drawn in none.
 
     Returns:
         The page, and the figures.
@@ -139,8 +135,7 @@ def _autocorrelation(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _law(law: dict[str, Any]) -> str:
-    """Returns a law in words: its name, its options, and what it is of."""
+def _law(law: "Entry") -> str:
     options = [f"{k} {v}" for k, v in law.items() if k not in ("law", "of")]
     parts = law.get("of", [])
     inner = " and ".join(map(_law, parts if isinstance(parts, list) else [parts]))

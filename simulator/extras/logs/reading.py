@@ -52,9 +52,7 @@ OUTCOMES = {
     "lost": Outcome.LOST,
     "rejected": Outcome.REJECTED,
 }
-PRESETS = {
-    "pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"},
-}
+PRESETS = {"pai": {"client": "worker", "round": "time", "seconds": "batch_time_norm"}}
 """Documented columns of others' logs, by their names.
 
 `pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,
@@ -113,10 +111,6 @@ def columns_of(text: str | None) -> dict[str, str] | None:
 
 def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> ClientLog:
     """Reads a log of jobs.
-
-    Args:
-        log: CSV, JSON Lines or Parquet, as the module's description has it.
-        columns: Columns of the file, by what they are called here.
 
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
@@ -297,7 +291,6 @@ def _check_commits(frame: "pd.DataFrame", table: LogTable) -> None:
 
 
 def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
-    """Returns the clients' labels in order, and the number of each job's client."""
     values = column.tolist()
     found = set(values)
     numeric = all(isinstance(value, int | float) for value in found)

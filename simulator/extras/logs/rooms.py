@@ -11,7 +11,7 @@ Source: Haugh, Checking the Independence of Two Covariance-Stationary Time Serie
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,7 +20,7 @@ from scipy import signal, stats
 from ...catalogue.laws.choosing import Series, SeriesFit, fit_alone
 from ...catalogue.laws.fitting import FEWEST, LEVEL, six
 from ...catalogue.laws.prediction import Smooth
-from .shared import SharedFit, fit_clients
+from .shared import Entry, fit_clients
 
 WIDTHS = (1, 4, 16)
 """Lengths of the intervals that are tried, in usual cycles of a client or rounds."""
@@ -42,40 +42,17 @@ class Room(NamedTuple):
     p: float
 
 
-class RoomFit(NamedTuple):
-    """A room and the factor that its clients share.
-
-    Attributes:
-        room: The room.
-        slowdown: As a scenario has it, but for the stages.
-        values: Factors of successive intervals, which a law of measured values reads.
-    """
-
-    room: Room
-    slowdown: dict[str, Any]
-    values: Float[np.ndarray, " n"]
-
-
-class TogetherFit(NamedTuple):
-    """One stage of all clients.
-
-    Attributes:
-        clients: Each client's own law.
-        shared: A factor of all, if there is one.
-        rooms: Factors of rooms.
-    """
-
-    clients: list[SeriesFit]
-    shared: SharedFit | None
-    rooms: list[RoomFit]
+RoomFit = tuple[Room, Entry, Float[np.ndarray, " n"]]
+"""A room, the slowdown that its clients share, but for the stages, and its factors of
+successive intervals, which a law of measured values reads."""
 
 
 def fit_together(
     every: Sequence[Series],
-    measured: Sequence[dict[str, Any]],
-    factors: Sequence[dict[str, Any]],
+    measured: Sequence[Entry],
+    factors: Sequence[Entry],
     grain: float,
-) -> TogetherFit:
+) -> tuple[list[SeriesFit], Entry | None, list[RoomFit]]:
     """Fits one stage of all clients: rooms, or a factor of all, and own laws.
 
     Args:
@@ -83,12 +60,15 @@ def fit_together(
         measured: Each client's law of the values that were measured.
         factors: The same of the factors of each room that may be found.
         grain: Differences up to this are of rounding.
+
+    Returns:
+        Each client's own law; a factor of all, if there is one; and those of rooms.
     """
     found, more = find_rooms(every)
     if not found or not more:  # a factor of all, or nothing, predicts as much
         fits, shared = fit_clients(every, measured, grain)
         if shared is not None or not found:
-            return TogetherFit(fits, shared, [])
+            return fits, shared, []
     left, rooms = list(every), []
     for room in found:
         levels, width = _levels(every, room.clients)
@@ -101,11 +81,11 @@ def fit_together(
             "factor": law,
             "every": six(width),
         }
-        rooms.append(RoomFit(room, slowdown, levels.seconds))
+        rooms.append((room, slowdown, levels.seconds))
         for client in room.clients:
             left[client] = _without(every[client], levels, width)
     fits, shared = fit_clients(left, measured, grain)
-    return TogetherFit(fits, shared, rooms)
+    return fits, shared, rooms
 
 
 def find_rooms(every: Sequence[Series]) -> tuple[list[Room], bool]:
@@ -217,9 +197,6 @@ def _rooms(tried: Sequence[Float[np.ndarray, "_ clients"]]) -> list[Room]:
 
     Groups are compared by their sums; they are joined if their likelihood as one room
     is above that as two, too. The level is 1 % over all pairs and widths (Bonferroni).
-
-    Args:
-        tried: What is unforeseen, in intervals of several widths.
     """
     if not tried:
         return []
@@ -254,10 +231,6 @@ def _aligned(every: Sequence[Series], width: float) -> Float[np.ndarray, "n clie
     """Returns mean logarithms of durations by intervals; where none begin, as before.
 
     Each client's are without a linear trend: two that drift are not alike by that.
-
-    Args:
-        every: Series.
-        width: Of an interval, in rounds, or in usual cycles of a client.
     """
     if all(one.interval is not None for one in every):
         at = [(np.asarray(one.interval) / width).astype(np.int64) for one in every]
@@ -280,13 +253,11 @@ def _aligned(every: Sequence[Series], width: float) -> Float[np.ndarray, "n clie
 
 
 def _usual(every: Sequence[Series]) -> tuple[float, float]:
-    """Returns when the first begins, and the usual time from a start to the next."""
     cycles = [np.ptp(one.start) / max(one.start.size - 1, 1) for one in every]
     return min(float(one.start[0]) for one in every), float(np.median(cycles))
 
 
 def _filled(values: np.ndarray, at: Int[np.ndarray, " n"]) -> np.ndarray:
-    """Returns means by intervals, from the first to the last; of none, that before."""
     at = at - at[0]
     number = np.bincount(at)
     means = np.bincount(at, values) / np.maximum(number, 1)
@@ -297,11 +268,6 @@ def _filled(values: np.ndarray, at: Int[np.ndarray, " n"]) -> np.ndarray:
 def _levels(
     every: Sequence[Series], clients: Sequence[int]
 ) -> tuple[Series | None, float]:
-    """Returns factors of a room by intervals of time, and their length.
-
-    An interval without a start has the factor of the one before: a slow job lasts, and
-    would count less in time than it did.
-    """
     of = [every[i] for i in clients]
     origin, width = _usual(of)
     at = [((one.start - origin) / width).astype(np.int64) for one in of]
@@ -324,7 +290,6 @@ def _levels(
 
 
 def _without(one: Series, levels: Series, width: float) -> Series:
-    """Returns a client's series without the factor of its room."""
     logs = np.log(one.seconds)
     at = ((one.start - levels.start[0] + 1e-9 * width) / width).astype(np.int64)
     factor = np.log(levels.seconds)[np.clip(at, 0, levels.seconds.size - 1)]

@@ -5,7 +5,7 @@ must predict the second half better than independence and the clients' own memor
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -34,24 +34,19 @@ LEAST_OWN = 0.05
 """Least share of its variance that is left to a client."""
 
 
-class SharedFit(NamedTuple):
-    """A factor that all clients share.
-
-    Attributes:
-        slowdown: As a scenario has it, but for the stages.
-        gain: Held-out log-likelihood of a job, less that of the clients' own memory.
-        share: Of the variance of logarithms that it has.
-    """
-
-    slowdown: dict[str, Any]
-    gain: float
-    share: float
+Entry = dict[str, Any]
+"""A law, or a slowdown but for its stages, as a scenario has it."""
+Seen = tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]
+"""Numbers of scores of all clients by intervals of time, their sums, and the sums of
+their squares."""
 
 
 def fit_clients(
-    every: Sequence[Series], measured: Sequence[dict[str, Any]], grain: float
-) -> tuple[list[SeriesFit], SharedFit | None]:
+    every: Sequence[Series], measured: Sequence[Entry], grain: float
+) -> tuple[list[SeriesFit], Entry | None]:
     """Fits one stage of all clients: own laws, and perhaps a factor that they share.
+
+    The factor is a slowdown; None where they share none.
 
     Args:
         every: The clients' series.
@@ -70,56 +65,27 @@ def fit_clients(
     return fit_each(every, halve(every, grain), measured, grain, apart=2), shared
 
 
-class SeenTogether(NamedTuple):
-    """Sums of the scores of all clients in each interval of time.
-
-    Attributes:
-        number: Number of scores.
-        total: Their sum.
-        squares: The sum of their squares.
-    """
-
-    number: Float[np.ndarray, " m"]
-    total: Float[np.ndarray, " m"]
-    squares: Float[np.ndarray, " m"]
-
-    @classmethod
-    def of(
-        cls, z: Float[np.ndarray, " n"], interval: Int[np.ndarray, " n"], size: int
-    ) -> "SeenTogether":
-        """Sums scores by their intervals, from 0 below `size`."""
-        return cls(
-            *(np.bincount(interval, w, size) for w in (np.ones(z.size), z, z**2))
-        )
+def seen_together(
+    z: Float[np.ndarray, " n"], interval: Int[np.ndarray, " n"], size: int
+) -> Seen:
+    """Sums scores by their intervals, from 0 below `size`."""
+    number, total, squares = (
+        np.bincount(interval, w, size) for w in (np.ones(z.size), z, z**2)
+    )
+    return number, total, squares
 
 
-class Common(NamedTuple):
-    """What is known of a factor that clients share, interval by interval.
-
-    Attributes:
-        gain: Log-likelihood of an interval's scores given those of intervals before,
-            less that of independent ones.
-        mean: Mean of the factor's score, given intervals before.
-        variance: Its variance.
-        smooth: Mean of the factor's score, given all.
-    """
-
-    gain: Float[np.ndarray, " m"]
-    mean: Float[np.ndarray, " m"]
-    variance: Float[np.ndarray, " m"]
-    smooth: Float[np.ndarray, " m"]
-
-
-def common(seen: SeenTogether, share: float, correlation: float) -> Common:
+def common(
+    seen: Seen, share: float, correlation: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     """Filters and smooths the factor of a share of the variance of all scores.
 
-    Args:
-        seen: Scores by interval.
-        share: Of the factor in their variance.
-        correlation: Of the factor's scores from an interval to the next.
+    Returns:
+        The log-likelihood of each interval's scores given those of intervals before,
+        less that of independent ones; and the mean of the factor's score, given all.
     """
     own, root, a, p = 1 - share, share**0.5, 0.0, 1.0
-    out = np.empty((5, seen.number.size))
+    out = np.empty((5, seen[0].size))
     for j, (n, s, ss) in enumerate(zip(*(c.tolist() for c in seen), strict=True)):
         off, grown = s - n * root * a, 1 + n * share * p / own
         square = ss - 2 * root * a * s + n * share * a * a
@@ -134,15 +100,15 @@ def common(seen: SeenTogether, share: float, correlation: float) -> Common:
     for j in range(smooth.size - 2, -1, -1):
         back = correlation * after[j] / variance[j + 1]
         smooth[j] += back * (smooth[j + 1] - mean[j + 1])
-    return Common(gain, mean, variance, smooth)
+    return gain, smooth
 
 
-def fit_common(seen: SeenTogether) -> tuple[float, float]:
+def fit_common(seen: Seen) -> tuple[float, float]:
     """Returns share and correlation of the likeliest factor that all share."""
 
     def off(at: np.ndarray) -> float:
         share, correlation = special.expit(at)
-        return -float(common(seen, min(share, 0.999), correlation).gain.sum())
+        return -float(common(seen, min(share, 0.999), correlation)[0].sum())
 
     found = optimize.minimize(off, [-1.0, 0.0], method="Nelder-Mead",
                               options={"xatol": 0.02, "fatol": 0.01})  # fmt: skip
@@ -150,26 +116,14 @@ def fit_common(seen: SeenTogether) -> tuple[float, float]:
     return min(float(share), 0.999), float(correlation)
 
 
-class _Grid(NamedTuple):
-    """Intervals in each of which a shared factor is the same.
-
-    Attributes:
-        width: Their length, seconds.
-        intervals: Number of the interval of each duration, of each client.
-    """
-
-    width: float
-    intervals: list[Int[np.ndarray, " n"]]
-
-    @property
-    def joined(self) -> Int[np.ndarray, " N"]:
-        """Number of the interval of each duration, client after client."""
-        return np.concatenate(self.intervals)
+Grid = tuple[float, list[Int[np.ndarray, " n"]]]
+"""Length of the intervals in each of which a shared factor is the same, seconds; and
+the number of the interval of each duration, of each client."""
 
 
 def _shared(
     every: Sequence[Series], halved: Sequence[Halved | None]
-) -> tuple[SharedFit | None, list[np.ndarray | None]]:
+) -> tuple[Entry | None, list[np.ndarray | None]]:
     """Returns a factor that all share if it predicts more, and logarithms without."""
     some = [i for i, one in enumerate(halved) if one is not None]
     nothing: list[np.ndarray | None] = [None] * len(every)
@@ -180,96 +134,85 @@ def _shared(
     scores = np.concatenate(
         [Smooth(one.logs[: one.half]).scores(one.logs) for one in mine]
     )
-    best: tuple[float, Any] = (-np.inf, None)
-    for grid in _grids([every[i] for i in some]):
-        at = grid.joined
-        seen = SeenTogether.of(scores[~late], at[~late], int(at.max()) + 1)
+    tried = []
+    for width, intervals in _grids([every[i] for i in some]):
+        at = np.concatenate(intervals)
+        seen = seen_together(scores[~late], at[~late], int(at.max()) + 1)
         options = fit_common(seen)
-        learnt = float(common(seen, *options).gain.sum())
-        best = max(best, (learnt, (grid, options)), key=lambda one: one[0])
-    if best[1] is None:
+        tried.append(
+            (float(common(seen, *options)[0].sum()), width, intervals, options)
+        )
+    if not tried:
         return None, nothing
-    grid, options = best[1]
-    gain = _gain_of_shared(mine, late, scores, grid.joined, options)
-    if gain is None:
+    _, width, intervals, options = max(tried, key=lambda one: one[0])
+    if not _predicts(mine, late, scores, np.concatenate(intervals), options):
         return None, nothing
-    return _without(mine, some, nothing, grid, gain)
+    return _without(mine, some, nothing, (width, intervals))
 
 
-def _grids(every: Sequence[Series]) -> Iterator[_Grid]:
+def _grids(every: Sequence[Series]) -> Iterator[Grid]:
     """Yields the intervals that are tried: rounds, or several lengths."""
     origin = min(one.start[0] for one in every)
     length = max(one.start[-1] for one in every) - origin
     rounds = [one.interval for one in every if one.interval is not None]
     if len(rounds) == len(every):
         numbers = [each.astype(np.int64) for each in rounds]
-        yield _Grid(length / max(1, max(each.max() for each in numbers)), numbers)
+        yield length / max(1, max(each.max() for each in numbers)), numbers
         return
     usual = float(np.median(np.concatenate([one.seconds for one in every])))
     for width in (w * usual for w in WIDTHS):
         if length / width <= MOST_INTERVALS:
             numbers = [((o.start - origin) / width).astype(np.int64) for o in every]
-            yield _Grid(width, numbers)
+            yield width, numbers
 
 
-def _gain_of_shared(
+def _predicts(
     mine: Sequence[Halved],
     late: Bool[np.ndarray, " N"],
     scores: Float[np.ndarray, " N"],
     at: Int[np.ndarray, " N"],
     options: tuple[float, float],
-) -> float | None:
-    """Returns what a shared factor predicted better, a job; None if it does not.
-
-    Args:
-        mine: Series of the clients.
-        late: Which durations are of the second half, of all clients.
-        scores: Normal scores of the durations.
-        at: Intervals of the durations.
-        options: Share and correlation of the factor, learnt from the first half.
-    """
+) -> bool:
+    """Says whether a shared factor predicts more than the clients' own memory."""
     size = int(at.max()) + 1
-    factor = common(SeenTogether.of(scores, at, size), *options).gain
+    factor, _ = common(seen_together(scores, at, size), *options)
     own = np.concatenate([one.gain(one.best) for one in mine])
     new = np.bincount(at[late], minlength=size) > 0
     new &= np.bincount(at[~late], minlength=size) == 0
     more = (factor - np.bincount(at[late], own, size))[new]
     shares = options[0] >= LEAST_SHARED
-    if shares and is_above_zero(more) and is_above_zero(factor[new]):
-        return float(more.sum() / late.sum())
-    return None
+    return shares and is_above_zero(more) and is_above_zero(factor[new])
 
 
 def _without(
     mine: list[Halved],
     some: list[int],
     logs: list[np.ndarray | None],
-    grid: _Grid,
-    gain: float,
-) -> tuple[SharedFit | None, list[np.ndarray | None]]:
+    grid: Grid,
+) -> tuple[Entry | None, list[np.ndarray | None]]:
     """Fits the factor to all, and takes it out of each client's logarithms.
 
     None where of all durations it has no share.
     """
     z = [Smooth(one.logs).scores(one.logs) for one in mine]
-    at = grid.joined
-    seen = SeenTogether.of(np.concatenate(z), at, int(at.max()) + 1)
+    width, intervals = grid
+    at = np.concatenate(intervals)
+    seen = seen_together(np.concatenate(z), at, int(at.max()) + 1)
     share, correlation = fit_common(seen)
     if share < LEAST_SHARED:  # what half of the log said, the whole does not
         return None, logs
-    found: Common = common(seen, share, correlation)
+    _, smooth = common(seen, share, correlation)
     spreads = [float(one.logs.std()) for one in mine]
     s = share**0.5 * float(np.median(spreads))
-    for i, one, sd, where in zip(some, mine, spreads, grid.intervals, strict=True):
-        left = one.logs - s * found.smooth[where]
+    for i, one, sd, where in zip(some, mine, spreads, intervals, strict=True):
+        left = one.logs - s * smooth[where]
         own = max(sd**2 - s**2, LEAST_OWN * sd**2) ** 0.5
         middle = one.logs.mean()
         # What is smooth has less variance than the factor: the rest is too wide, or
         # too narrow where the client itself is much of what is known of the factor.
         logs[i] = middle + (left - left.mean()) * own / max(float(left.std()), 1e-12)
-    factor: dict[str, Any] = {"law": "lognorm", "s": six(s), "scale": 1.0}
+    factor: Entry = {"law": "lognorm", "s": six(s), "scale": 1.0}
     if correlation > APART:
         of, factor = factor, {"law": "autoregressive"}
         factor |= {"of": of, "correlation": six(correlation)}
-    slowdown = {"kind": "shared", "factor": factor, "every": six(grid.width)}
-    return SharedFit(slowdown, gain, share), logs
+    return {"kind": "shared", "factor": factor, "every": six(width)}, logs

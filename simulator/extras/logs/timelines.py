@@ -102,7 +102,6 @@ def source_of(log: ClientLog) -> TimelineSource:
 
 
 def _in_rounds(log: ClientLog) -> tuple[Rows, Jobs, int]:
-    """Returns a row for each round, jobs in order of their ends, and two registers."""
     client, times, outcome, table = log.client, log.times, log.outcome, log.table
     applied = outcome == Outcome.APPLIED
     number, read, arrived = (
@@ -191,13 +190,7 @@ def _jobs(
 def _read_versions(
     read: np.ndarray, made: np.ndarray, table: LogTable
 ) -> Int[np.ndarray, " J"]:
-    """Returns how many commits had been made when each job read.
-
-    Args:
-        read: Times of the reads, in the order of the file.
-        made: Times of the commits, in order.
-        table: Log, which may say so of commits at that very instant.
-    """
+    """Returns how many commits had been made when each job read."""
     most = np.searchsorted(made, read, side="right")
     if "read_version" not in table.frame:
         return most
@@ -256,10 +249,6 @@ def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
 def _gathered(
     times: dict[str, np.ndarray], applied: np.ndarray, number: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns when each job becomes a row, and which of them make their commit.
-
-    Those are the last of each commit to arrive.
-    """
     ended, arrived = times["arrived_time"].copy(), times["arrived_time"]
     commits = np.zeros(applied.size, bool)
     mine = np.flatnonzero(applied)
@@ -275,10 +264,6 @@ def _registers(
     read_version: np.ndarray, applied: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Gives each version that is read a register, freed when its last reader ended.
-
-    Args:
-        read_version: Version that each job read, in order of arrival.
-        applied: Whether each job makes a version.
 
     Returns:
         Register that each job reads, that each commit writes, and how many there are.
@@ -311,7 +296,6 @@ def _registers(
 
 
 def _job_numbers(client: np.ndarray, read_time: np.ndarray) -> np.ndarray:
-    """Returns the number of each job among its client's, in order of reads."""
     order = np.lexsort((read_time, client))
     same = np.r_[False, np.diff(client[order]) == 0]
     position = np.arange(order.size)

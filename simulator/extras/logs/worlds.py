@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -30,7 +30,8 @@ from ...scenario.reading import read_any, validated_world
 from ...scenario.study import expand, is_same
 from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
-from .rooms import TogetherFit, fit_together
+from .rooms import fit_together
+from .shared import Entry
 from .timelines import read_of, source_of
 
 MOST_CLIENTS = 10_000
@@ -49,18 +50,10 @@ SHARED = ("download", "compute", "upload")
 
 
 class StageFit(NamedTuple):
-    """One stage of a client.
-
-    Attributes:
-        client: Its name.
-        stage: Name of the stage.
-        number: Durations in the log.
-        fit: What was fitted.
-    """
+    """One stage of a client."""
 
     client: str
     stage: str
-    number: int
     fit: SeriesFit
 
 
@@ -75,7 +68,7 @@ class FittedWorld(NamedTuple):
         rooms: Which clients are slow together, each room in a line.
     """
 
-    tree: dict[str, Any]
+    tree: Entry
     fits: list[StageFit]
     remarks: list[str]
     tables: dict[Path, dict[str, np.ndarray]]
@@ -84,10 +77,6 @@ class FittedWorld(NamedTuple):
 
 def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     """Fits a world to a log.
-
-    Args:
-        log: The log.
-        stem: Beginning of the names of files that the scenario reads.
 
     Raises:
         DataError: The log has too many clients for a group of each.
@@ -110,8 +99,8 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
         if stage == "idle":
             every, zeros = _pauses(every)
             pairs = zip(every, measured, strict=True)
-            pauses = [_of_pauses(*pair, len(every)) for pair in pairs]
-            whole = TogetherFit(pauses, None, [])
+            found = [_of_pauses(*pair, len(every)) for pair in pairs]
+            shared, in_rooms = None, []
         else:
             zeros = [0.0] * len(every)
             factors = {"law": "empirical", "column": "factor", "order": "resample"}
@@ -119,8 +108,9 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 {**factors, "path": str(_room_path(path, number))}
                 for number in range(1, len(every))
             ]
-            whole = fit_together(every, measured, of_rooms, 10.0**-DIGITS)
-        found, shared = whole.clients, whole.shared
+            found, shared, in_rooms = fit_together(
+                every, measured, of_rooms, 10.0**-DIGITS
+            )
         for name, fit, zero in zip(groups, found, zeros, strict=True):
             law = fit.law
             if zero:
@@ -129,10 +119,10 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 law = {"law": "mixture", "of": [still, law], "weights": weights}
             if zero < 1:
                 groups[name] |= ENTRIES[stage](law)
-                fits.append(StageFit(name, stage, fit.values.size, fit))
+                fits.append(StageFit(name, stage, fit))
         if shared is not None and stage in SHARED:
-            slowdowns.append({**shared.slowdown, "stages": [stage]})
-        for number, (room, slowdown, values) in enumerate(whole.rooms, 1):
+            slowdowns.append({**shared, "stages": [stage]})
+        for number, (room, slowdown, values) in enumerate(in_rooms, 1):
             slowdowns.append({**slowdown, "stages": [stage]})
             if (file := str(_room_path(path, number))) in json.dumps(slowdown):
                 tables[Path(file)] = {"factor": values}
@@ -148,7 +138,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 "client": np.repeat(np.array(kept) + 1, sizes),
                 "seconds": np.concatenate([found[i].values for i in kept]),
             }
-    tree: dict[str, Any] = {
+    tree: Entry = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", log.path.stem).lstrip("._-") or "log",
         "source": f"fitted to {log.path.name}",
         "clients": {"groups": groups},
@@ -184,7 +174,7 @@ def write_world(world: FittedWorld, path: Path) -> None:
 def play_like(
     log: str | Path,
     folder: Path,
-    given: Any,
+    given: str | Entry,
     columns: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
     changes: Sequence[str] = (),
@@ -239,7 +229,6 @@ def play_like(
 
 @contextmanager
 def _undone(folder: Path, files: Sequence[Path]) -> Iterator[None]:
-    """Removes files of a folder where an error leaves no timeline in it."""
     try:
         yield
     except BaseException:
@@ -250,7 +239,6 @@ def _undone(folder: Path, files: Sequence[Path]) -> Iterator[None]:
 
 
 def _stages(log: ClientLog) -> dict[str, list[Series]]:
-    """Returns the stages that a log has, a series per client."""
     times, frame = log.times, log.table.frame
     ended = log.outcome != Outcome.LOST
     rounds = log.table.numbers("round") if log.in_rounds else None
@@ -296,7 +284,6 @@ def _stages(log: ClientLog) -> dict[str, list[Series]]:
 
 
 def _pauses(every: list[Series]) -> tuple[list[Series], list[float]]:
-    """Returns pauses above 0, and each client's share of jobs without one."""
     some = [one.seconds > 0 for one in every]
     left = [
         Series(one.start[kept], one.seconds[kept])
@@ -305,7 +292,7 @@ def _pauses(every: list[Series]) -> tuple[list[Series], list[float]]:
     return left, [1 - float(kept.mean()) if kept.size else 1.0 for kept in some]
 
 
-def _of_pauses(one: Series, measured: dict[str, Any], among: int) -> SeriesFit:
+def _of_pauses(one: Series, measured: Entry, among: int) -> SeriesFit:
     """Fits pauses: independent, as what is between them is not known."""
     found = fit_law(one.seconds, grain=10.0**-DIGITS, among=among)
     law = found.law if found.accepted and found.law is not None else measured
@@ -316,12 +303,10 @@ def _of_pauses(one: Series, measured: dict[str, Any], among: int) -> SeriesFit:
 
 
 def _room_path(path: Path, number: int) -> Path:
-    """Returns where the factors of a room are, next to the values of its stage."""
     return path.with_suffix(f".room-{number}.parquet")
 
 
 def _names(labels: list[str]) -> list[str]:
-    """Returns names of groups: the labels, without what a dotted key cannot have."""
     names = [re.sub(r"[^A-Za-z0-9_-]", "-", label) for label in labels]
     names = [f"client-{name}" if name[:1].isdigit() else name for name in names]
     if min(Counter(names).values()) < max(Counter(names).values()) or "" in names:
@@ -330,12 +315,7 @@ def _names(labels: list[str]) -> list[str]:
 
 
 def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:
-    """Returns which jobs say that they read a version other than by their times.
-
-    Args:
-        log: The log.
-        size: Arrivals of a version.
-    """
+    """Returns which jobs say that they read a version other than by their times."""
     if "read_version" not in log.table.frame:
         return np.zeros(log.client.size, bool)
     read, said = log.times["read_time"], log.table.numbers("read_version")
@@ -359,7 +339,6 @@ def _buffer(log: ClientLog) -> int:
 
 
 def _remarks(log: ClientLog) -> list[str]:
-    """Returns what the fitted world has otherwise than the log."""
     found, wrong, table = [], _disagreeing(log), log.table
     if wrong.any():
         row, size = int(wrong.argmax()), _buffer(log)

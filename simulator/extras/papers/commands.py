@@ -23,10 +23,10 @@ def attack(
 ) -> None:
     """Recovers images from the messages that a study has probed, and measures them."""
     from ...files import study as trace
-    from .attacks import report, study
+    from .attacks import report
 
     victim = trace.load(folder)
-    recovered = study.attack(victim, what, most)
+    recovered = report.attack(victim, what, most)
     shown = report.summary(recovered, by=("group",))
     table = Table("group", *shown["metric"].unique(), "runs", "no image", box=None)
     for group, rows in shown.groupby("group", sort=False):
@@ -35,5 +35,5 @@ def attack(
         counts = str(first["replicates"]), str(first["blank"])
         table.add_row(str(group), *means, *counts)
     out.print(table)
-    for path in study.save(victim, recovered, folder):
+    for path in report.save(victim, recovered, folder):
         out.say(f"Written: {path}")

@@ -53,7 +53,6 @@ def import_(
 
 
 def _show_fits(study: "Study") -> None:
-    """Shows which fitted laws are refused, and what a scenario has otherwise."""
     for fit in study.manifest["fits"]:
         if fit["why"]:
             out.say(

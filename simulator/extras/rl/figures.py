@@ -1,7 +1,7 @@
 """Figures of recorded worlds of samples."""
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 from ....analysis.figures import facets, layout, style
 from ....analysis.figures.lines import Line, lines_over
 from ....analysis.figures.staleness import SHOWN
-from ....analysis.figures.sweeps import draw_line, words_along
+from ....analysis.figures.sweeps import draw_line
 from ....analysis.frames import Study, groups
 from ....analysis.statistics import t_interval
-from .tables import measured
+from .tables import of_runs
 
 MOST = 8
 """Groups that one histogram shows."""
@@ -48,8 +48,8 @@ def histogram(study: Study) -> Figure:
                 mine = ages.loc[ages["group"] == name].groupby("staleness")[what].sum()
                 share = mine / mine.sum()
                 axes.plot(share.index, share, marker="o", ms=3, **looks[name]._asdict())
-                enough: Any = (share.cumsum() >= SHOWN).idxmax()
-                last = max(last, int(enough))
+                enough = share.index[share.cumsum() >= SHOWN]
+                last = max(last, int(enough.min()))
             axes.set(xlabel="Staleness (versions)", title=f"Trained {what}")
             axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
         oldest = int(ages["staleness"].max())
@@ -71,14 +71,10 @@ def swept(study: Study, key: str) -> Figure:
 
     Closed forms of the staleness are dashed, where they hold. Points are means over
     replicates, bars 95 % t-intervals.
-
-    Args:
-        study: World of samples.
-        key: Swept key whose values are numbers.
     """
-    table, drawn = measured(study).set_index("label"), lines_over(study, key)
+    table, (lines, along) = of_runs(study).set_index("label"), lines_over(study, key)
     panels = [name for name in PANELS if name not in LOST or table[name].any()]
-    looks = style.looks(line.label for line in drawn.lines)
+    looks = style.looks(line.label for line in lines)
     counts = table.groupby(level=0).size()
     closed = table["predicted_staleness_mean"].groupby(level=0).mean()
     with style.context():
@@ -86,18 +82,17 @@ def swept(study: Study, key: str) -> Figure:
         size = layout.for_print(1.2 + 3 * columns, 0.6 + 2.6 * rows)
         figure = layout.titled(study, size)
         every = layout.panels(figure, len(panels), columns, shared=False)
-        handles: list[Any] = []
+        handles: list[Artist] = []
         for axes, name in zip(every, panels, strict=True):
             handles = [
-                _points(axes, line, table[name], looks[line.label])
-                for line in drawn.lines
+                _points(axes, line, table[name], looks[line.label]) for line in lines
             ]
             axes.set(ylabel=PANELS[name], ylim=(0, None))
             axes.set_xlabel(style.key_label(key, study))
-        for line in drawn.lines:
+        for line in lines:
             dashes = {"color": looks[line.label].color, "ls": style.DASHED, "lw": 1}
             every[0].plot(line.numbers, closed[line.groups], **dashes)
-        labels = [style.text(line.label) for line in drawn.lines]
+        labels = [style.text(line.label) for line in lines]
         layout.add_legend(figure, handles, labels)
         note = []
         if counts.max() > 1:
@@ -105,7 +100,7 @@ def swept(study: Study, key: str) -> Figure:
             note.append("bars: 95 % t-intervals")
         if closed.notna().any():
             note.append("dashed: closed form")
-        layout.add_note(figure, [*note, words_along(drawn)])
+        layout.add_note(figure, [*note, along])
     return figure
 
 
@@ -117,16 +112,12 @@ def _points(axes: Axes, line: Line, values: pd.Series, look: style.Look) -> Arti
 
 
 def best_split(frame: pd.DataFrame) -> Figure:
-    """Draws seconds per step and staleness over the machines that generate.
-
-    Args:
-        frame: As `compared` has it, swept over both sides' machines.
-    """
+    """Draws seconds per step and staleness over the machines that generate."""
     with style.context():
         figure = Figure(figsize=(7.2, 3.2))
         one, two = figure.subplots(1, 2)
         lines = _lines(frame, SHARE[0])
-        for colour, (name, rows) in zip(_colours(), lines, strict=False):
+        for colour, (name, rows) in zip(cycle(style.palette()), lines, strict=False):
             at = numbers(rows[SHARE[0]]).to_numpy()
             seconds = rows["seconds_per_step"].to_numpy()
             one.plot(at, seconds, "o-", ms=3, c=colour, label=name)
@@ -162,7 +153,3 @@ def _lines(frame: pd.DataFrame, key: str) -> Iterator[tuple[str, pd.DataFrame]]:
 def numbers(values: pd.Series) -> pd.Series:
     """Returns values as numbers, NaN where they are none."""
     return pd.to_numeric(values, errors="coerce")
-
-
-def _colours() -> tuple[str, ...]:
-    return style.palette() * 4

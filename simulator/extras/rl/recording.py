@@ -5,7 +5,8 @@ The folder is a study without numerics, as `timelines.saved` writes it; its tabl
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,38 +34,25 @@ ENDS = {
 OUTCOMES = tuple(fate.name for fate in SampleOutcome)
 
 
-class PlayedWorld(NamedTuple):
-    """What happened in a run.
-
-    Attributes:
-        record: Its record.
-        workload: What closed forms know of it.
-        measures: Its measures.
-    """
-
-    record: Rollouts
-    workload: RolloutLoad
-    measures: dict[str, float]
+Columns = Mapping[str, np.ndarray | Categorical]
+Played = tuple[Rollouts, RolloutLoad, dict[str, float]]
+"""What happened in a run: its record, what closed forms know of it, its measures."""
 
 
 class RolloutSource(NamedTuple):
-    """A world of samples that is to be written.
-
-    Attributes:
-        entry: Entry of its run in the manifest, before it is written.
-        play: Returns what happened.
-    """
+    """A world of samples that is to be written."""
 
     entry: dict[str, Any]
-    play: Callable[[], PlayedWorld]
+    play: Callable[[], Played]
 
     def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
         """Writes the run; yields its fraction, and completes its entry."""
         started, run = time.perf_counter(), self.entry["run"]
         record, known, values = self.play()
         for name, columns in _tables(record, whole=whole).items():
-            size = next(iter(columns.values())).size
-            writer.append(name, {"run": np.full(size, run), **columns})
+            first = next(iter(columns.values()))
+            assert isinstance(first, np.ndarray)
+            writer.append(name, {"run": np.full(first.size, run), **columns})
         yield 1.0
         self.entry.update(
             player=record.player,
@@ -82,17 +70,9 @@ class RolloutSource(NamedTuple):
 
 
 def source_of(
-    identity: dict[str, Any],
-    world: RolloutScenario,
-    play: Callable[[], PlayedWorld],
+    identity: dict[str, Any], world: RolloutScenario, play: Callable[[], Played]
 ) -> RolloutSource:
-    """Returns a world of samples that is to be written.
-
-    Args:
-        identity: Entries of the manifest that tell its run from others.
-        world: Scenario of the run.
-        play: Returns what happened.
-    """
+    """Returns a world of samples that is to be written."""
     entry = {
         **identity,
         "protocol": "rollouts",
@@ -108,27 +88,19 @@ def source_of(
 def sources_of(scenario: RolloutScenario, first: int = 0) -> list[RolloutSource]:
     """Returns the runs of a scenario, numbered from `first`."""
     runs = (run._replace(number=run.number + first) for run in expand(scenario))
-    return [source_of(run.identity, run.scenario, _player(run)) for run in runs]
+    return [source_of(run.identity, run.scenario, partial(_play, run)) for run in runs]
 
 
-def _player(run: Run) -> Callable[[], PlayedWorld]:
-    def played() -> PlayedWorld:
-        world, seed = run.scenario, run.seed
-        record = play(world, seed)
-        return PlayedWorld(record, workload(world, seed), measured(world, seed, record))
-
-    return played
+def _play(run: Run) -> Played:
+    world, seed = run.scenario, run.seed
+    record = play(world, seed)
+    return record, workload(world, seed), measured(world, seed, record)
 
 
 def record_rollouts(
     scenario: RolloutScenario, folder: str | Path, progress: Progress = lambda _: None
 ) -> Study:
     """Plays every run of a scenario, and writes what happened.
-
-    Args:
-        scenario: The scenario.
-        folder: New or empty folder.
-        progress: Called with the fraction that is played.
 
     Raises:
         UserError: something in the scenario or the folder is wrong.
@@ -142,22 +114,23 @@ def record_rollouts(
         )
 
 
-def _finite(value: Any) -> Any:
-    """Returns a number; None where there is none."""
+def _finite(value: float | str) -> float | str | None:
     if isinstance(value, str | int):
         return value
     return float(value) if isfinite(value) else None
 
 
-def _tables(record: Rollouts, *, whole: bool) -> dict[str, dict[str, Any]]:
+def _tables(record: Rollouts, *, whole: bool) -> dict[str, Columns]:
     samples, steps = record.samples, record.steps
-    tables: dict[str, dict[str, Any]] = {
+    tables: dict[str, Columns] = {
         "steps": {"step": np.arange(1, steps["start_time"].size + 1), **steps},
         "sample_ages": ages(record),
     }
     if whole:
-        mine: dict[str, Any] = {"sample": np.arange(1, samples["group"].size + 1)}
-        mine |= {name: samples[name] for name in COLUMNS["samples"] if name in samples}
-        mine["outcome"] = Categorical(mine["outcome"], OUTCOMES)
-        tables["samples"] = mine
+        own = {name: samples[name] for name in COLUMNS["samples"] if name in samples}
+        tables["samples"] = {
+            "sample": np.arange(1, samples["group"].size + 1),
+            **own,
+            "outcome": Categorical(samples["outcome"], OUTCOMES),
+        }
     return tables

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ....analysis.frames import Study, swept_columns
-from .tables import closing, compared, fitted, has_closed_forms
+from .tables import COLUMNS, closing, compared, fitted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,8 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     if "fits" in study.manifest:
         yield f"{name}: what was fitted", fitted(study)
     title = f"{name}: staleness in versions"
-    if has_closed_forms(study):
+    predicted = compared(study).filter([f"predicted_{key}" for key in COLUMNS])
+    if predicted.notna().any(axis=None):
         title += " (closed form)"
     runs = study.manifest["runs"]
     replicates = 1 + max(run["replicate"] for run in runs)
@@ -87,15 +88,7 @@ def save(
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
 ) -> list[Path]:
-    """Draws a world of samples into `folder/figures`, as `timelines.save` does.
-
-    Args:
-        study: World of samples with at least one run that has ended.
-        folder: Parent of the folder `figures`.
-        seconds: Of a Gantt picture, of which there is none.
-        forms: Formats of the files.
-        styles: Matplotlib styles.
-    """
+    """Draws a world of samples into `folder/figures`, as `timelines.save` does."""
     from ....analysis.figures.files import save_all  # imports Matplotlib
 
     drawn = standard(study)

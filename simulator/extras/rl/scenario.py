@@ -13,12 +13,7 @@ from ...scenario.setting import Varied
 from ...world.clients import Clients, Server
 from ...world.protocol import Cadence, Protocol, Traits
 from ...world.protocol_abilities import OwnTimeline
-from .world.options import (
-    RolloutEntries,
-    RolloutOptions,
-    RolloutStop,
-    check_rollouts,
-)
+from .world.options import RolloutEntries, RolloutOptions, RolloutStop, check_rollouts
 
 MOST_BATCH = 65_536
 """Samples of a step: each is drawn by weights of its own."""
@@ -87,7 +82,7 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
         if server != Server():
             raise LocatedError(
                 "server must not be set for the protocol 'rollouts', which has a "
-                "trainer in its place; remove it",
+                "trainer in its place; remove it"
             )
         if self.trainer.samples is None:
             raise LocatedError(
@@ -98,13 +93,13 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
         if self.trainer.samples > MOST_BATCH:
             raise LocatedError(
                 f"protocol.trainer.samples must be at most {MOST_BATCH:,}, got "
-                f"{self.trainer.samples:,}; take fewer",
+                f"{self.trainer.samples:,}; take fewer"
             )
         if self.trainer.optimizer_steps != 1:
             raise LocatedError(
                 f"protocol.trainer.optimizer_steps must be 1, for a commit is one step "
                 f"on the whole batch, got {self.trainer.optimizer_steps}; remove it, "
-                f"and take smaller batches",
+                f"and take smaller batches"
             )
         try:
             check_rollouts(self.world(RolloutStop(steps=1)))

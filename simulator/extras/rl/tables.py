@@ -1,5 +1,6 @@
 """What runs of samples come to, next to what closed forms say."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,11 @@ COLUMNS = {
 """Measures of the closing table, and how it calls them."""
 
 
-def predictions(workload: dict[str, Any]) -> dict[str, float]:
+def predictions(workload: Mapping[str, Any]) -> dict[str, float]:
     """Returns the closed forms of a run, NaN where they do not hold.
 
     They hold below rho = 1, where the trainer waits for samples; above, the published
     ones are approximations, whose errors cancel in their sum alone.
-
-    Args:
-        workload: The facts of the run.
     """
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:
@@ -38,10 +36,10 @@ def predictions(workload: dict[str, Any]) -> dict[str, float]:
     slots, batch, rho, tail = (workload[k] for k in ("slots", "batch", "rho", "tail"))
     # The queue's bound plays no part below rho = 1.
     found = rollout_staleness(slots, batch, 1, rho, tail)
-    return dict(zip(names, (found.mean, *found), strict=True))
+    return dict(zip(names, (sum(found), *found), strict=True))
 
 
-def measured(study: Study) -> pd.DataFrame:
+def of_runs(study: Study) -> pd.DataFrame:
     """Returns a row for each run that has ended, with the columns of `compared`."""
     rows = []
     for run in study.manifest["runs"]:
@@ -67,16 +65,13 @@ def measured(study: Study) -> pd.DataFrame:
 def compared(study: Study) -> pd.DataFrame:
     """Returns a row for each variant and point: means over replicates.
 
-    Args:
-        study: World of samples.
-
     Returns:
         Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
         length of trained samples over that of all, less 1), `rho`, and the closed forms
         as `predicted_...`, NaN where they do not hold.
     """
     words = ["label", "variant", *swept_columns(study)]
-    grouped = measured(study).groupby(words, sort=False, dropna=False)
+    grouped = of_runs(study).groupby(words, sort=False, dropna=False)
     return grouped.mean(numeric_only=True).reset_index()
 
 
@@ -97,12 +92,6 @@ def closing(study: Study) -> pd.DataFrame:
             ]
         table[name] = texts
     return table
-
-
-def has_closed_forms(study: Study) -> bool:
-    """Says whether a closed form stands in the closing table."""
-    shown = [f"predicted_{key}" for key in COLUMNS]
-    return bool(compared(study).filter(shown).notna().any(axis=None))
 
 
 def fitted(study: Study) -> pd.DataFrame:

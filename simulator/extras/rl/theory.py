@@ -7,32 +7,16 @@ longest sample over the mean length. Staleness is in versions, from the start of
 sample to that of the step that trains it.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-
-
-class RolloutStaleness(NamedTuple):
-    """Mean staleness, and its parts.
-
-    Attributes:
-        in_generation: Versions between a sample's start and its group's last end.
-        in_queue: Versions from there to the step that trains it.
-    """
-
-    in_generation: float
-    in_queue: float
-
-    @property
-    def mean(self) -> float:
-        """Both together."""
-        return self.in_generation + self.in_queue
 
 
 def rollout_staleness(
     slots: float, batch: float, capacity: float, rho: float, tail: float
-) -> RolloutStaleness:
-    """Returns the mean staleness as published.
+) -> tuple[float, float]:
+    """Returns the mean staleness as published: in generation, and in the queue.
+
+    The first is from a sample's start to its group's last end, in versions; the second
+    from there to the step that trains it.
 
     Args:
         slots: C, >= 1.
@@ -45,7 +29,7 @@ def rollout_staleness(
         RL training (July 2026), PQS and IQS; methods.md, section 13.
     """
     waiting = rho if rho < 1 else (2 * capacity + rho - 1) / (2 * rho)
-    return RolloutStaleness(slots * tail / (batch * max(1.0, rho)), waiting)
+    return slots * tail / (batch * max(1.0, rho)), waiting
 
 
 def seconds_per_step(step_seconds: float, rho: float) -> float:

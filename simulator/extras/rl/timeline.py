@@ -160,7 +160,6 @@ class RolloutTimeline(SimulatedTimeline):
         return samples["prompt"] * group + samples["member"]
 
     def _jobs_of(self, some: Int[np.ndarray, " n"]) -> Jobs:
-        """Returns the jobs of some samples, in their order."""
         found = self._played_world
         mine = {name: values[some] for name, values in found.samples.items()}
         outcome = np.array([OUTCOMES[fate] for fate in SampleOutcome], np.int32)[

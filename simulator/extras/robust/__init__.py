@@ -2,8 +2,7 @@
 
 For studies of Byzantine robustness. They are stages of a chain in two places:
 
-- what enemies send: `enemies` (who they are; attacks on messages) and `poison` (an
-  attack on data);
+- what enemies send: `enemies` (who they are; attacks on messages and on data);
 - the aggregation: `aggregation`, from the median to centred clipping.
 """
 

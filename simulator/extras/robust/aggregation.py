@@ -1,7 +1,7 @@
 """Robust aggregations: median, trimmed mean, Krum, geometric median, clipping."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
@@ -25,7 +25,7 @@ from ...world.protocol_abilities import LimitsGathering
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import kernel
     from ...engine.kernel import Info
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 else:
     jax, jnp = Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
-    Array = HorizontalProblem = Info = RunSetup = Any
+    Array = PyTree = HorizontalProblem = Info = RunSetup = Any
 
 
 class Kept(NamedTuple):
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
     totals: Float[Array, "B D"]
     counts: Int[Array, " B"]
     weight: Float[Array, ""]
-    own: Any
+    own: PyTree
 
 
 class RobustPart(AggregatePart):
@@ -88,7 +88,7 @@ class RobustPart(AggregatePart):
                 f"a client's own word, got {weigh.weighting!r}; remove it",
             )
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns a robust aggregation, with a place for all that a commit applies.
 
         Raises:
@@ -110,8 +110,7 @@ class RobustPart(AggregatePart):
                     f"{name} must have at most {K} buckets, one for each client, got "
                     f"{most}, of which some would never fill; lower it"
                 )
-        places = most
-        if places is None:
+        if most is None:
             raise ScenarioError(
                 f"{name} must know how many contributions make a commit, which the "
                 f"protocol {protocol.kind!r} does not limit; give their number in "
@@ -124,7 +123,7 @@ class RobustPart(AggregatePart):
                 f"{fewest}; wait for more, take a protocol that gathers, or change its "
                 f"options"
             )
-        return self.in_program(_places=places, _gathers=gathers)
+        return self.in_program(_places=most, _gathers=gathers)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Kept:
         flat = weights.reshape(-1)
@@ -167,7 +166,7 @@ class RobustPart(AggregatePart):
         ends = ends & there.all() if self.buckets is not None else ends
         applies = ends & (there.sum() >= self.least)
 
-        def aggregated() -> tuple[Any, Any]:
+        def aggregated() -> tuple[Array, PyTree]:
             size = jnp.maximum(now.counts, 1)[:, None].astype(rows.dtype)
             means = jnp.where(there[:, None], now.totals / size, 0)
             return self.aggregate(means, there, now.own)
@@ -198,13 +197,13 @@ class RobustPart(AggregatePart):
         )
         return step, after, info
 
-    def first(self, weights: Float[Array, " D"]) -> Any:
+    def first(self, weights: Float[Array, " D"]) -> PyTree:
         """Returns the state of `aggregate` before the first commit: by default none."""
 
     @abstractmethod
     def aggregate(
-        self, vectors: Float[Array, "B D"], there: Bool[Array, " B"], state: Any
-    ) -> tuple[Float[Array, " D"], Any]:
+        self, vectors: Float[Array, "B D"], there: Bool[Array, " B"], state: PyTree
+    ) -> tuple[Float[Array, " D"], PyTree]:
         """Returns what takes the place of a mean, and the state after the commit.
 
         Args:
@@ -229,7 +228,9 @@ class TrimmedMean(RobustPart):
     def least(self) -> int:
         return 2 * self.tolerated + 1
 
-    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
+    def aggregate(
+        self, vectors: Array, there: Array, state: PyTree
+    ) -> tuple[Array, PyTree]:
         ranked = jnp.sort(jnp.where(there[:, None], vectors, jnp.inf), axis=0)
         rank, number = jnp.arange(there.size), there.sum()
         inner = (rank >= self.tolerated) & (rank < number - self.tolerated)
@@ -245,7 +246,9 @@ class CoordinateMedian(RobustPart):
 
     kind: Literal["coordinate_median"] = "coordinate_median"
 
-    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
+    def aggregate(
+        self, vectors: Array, there: Array, state: PyTree
+    ) -> tuple[Array, PyTree]:
         return median_of(vectors, there), state
 
 
@@ -278,7 +281,9 @@ class Krum(RobustPart):
     def least(self) -> int:
         return max(2 * self.tolerated + 3, self.selected)
 
-    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
+    def aggregate(
+        self, vectors: Array, there: Array, state: PyTree
+    ) -> tuple[Array, PyTree]:
         size = there.size
         apart = jax.lax.map(
             lambda one: ((vectors - one[None]) ** 2).sum(axis=1), vectors
@@ -307,8 +312,10 @@ class GeometricMedian(RobustPart):
     smoothing: Annotated[float, Field(gt=0)] = 1e-6
     """nu."""
 
-    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
-        def better(_: Any, point: Array) -> Array:
+    def aggregate(
+        self, vectors: Array, there: Array, state: PyTree
+    ) -> tuple[Array, PyTree]:
+        def better(_: int, point: Array) -> Array:
             distance = jnp.linalg.norm(vectors - point[None], axis=1)
             weight = there / jnp.maximum(self.smoothing, distance)
             weight = (weight / jnp.maximum(weight.sum(), 1e-30)).astype(point.dtype)
@@ -344,7 +351,9 @@ class CentredClipping(RobustPart):
     def first(self, weights: Array) -> Array:
         return jnp.zeros_like(weights)
 
-    def aggregate(self, vectors: Array, there: Array, state: Any) -> tuple[Array, Any]:
+    def aggregate(
+        self, vectors: Array, there: Array, state: PyTree
+    ) -> tuple[Array, PyTree]:
         share = (there / jnp.maximum(there.sum(), 1)).astype(state.dtype)
         for _ in range(self.iterations):
             apart = vectors - state[None]

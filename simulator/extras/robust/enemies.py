@@ -3,37 +3,40 @@
 An attack stands after what is sent, for an enemy keeps to no stage of sending: it knows
 what its clipping, noise or compression would have made of its work, and sends what it
 likes, of the bytes that an honest message has. Its time is an honest job's;
-`clients.slowdowns` make it late on purpose.
+`clients.slowdowns` make it late on purpose. An attack on data learns from rows whose
+labels it has changed, and sends what comes of them.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from pydantic import Field, model_validator
 
 from ...catalogue.algorithms.federated.chain import AttackPart, Chained, StagePart
-from ...catalogue.algorithms.federated.clients import Count
-from ...catalogue.algorithms.federated.stages import Contributions, ServerRow
-from ...parts.base import tag
+from ...catalogue.algorithms.federated.clients import Count, LocalWork
+from ...catalogue.algorithms.federated.stages import ClientJob, Contributions, ServerRow
+from ...parts.base import LocatedError, tag
 from ...parts.errors import ScenarioError
 from ...parts.lazy import Late
 from ...problem.constants import Constants
 from ...world.streams import Purpose, Streams
 
 if TYPE_CHECKING:
+    import equinox as eqx
     import jax
     import jax.numpy as jnp
-    from jaxtyping import Array
+    from jaxtyping import Array, PyTree
 
     from ...engine import kernel
+    from ...engine.client_work import Work
     from ...engine.setup import RunSetup
     from ...problem.horizontal import HorizontalProblem
 else:
-    jax, jnp = Late("jax"), Late("jax.numpy")
+    eqx, jax, jnp = Late("equinox"), Late("jax"), Late("jax.numpy")
     kernel = Late("...engine.kernel", __package__)
-    Array = HorizontalProblem = RunSetup = Any
+    Array = PyTree = HorizontalProblem = RunSetup = Work = Any
 
 
 class EnemyOptions(StagePart):
@@ -79,11 +82,6 @@ class EnemyOptions(StagePart):
     def among(self, method: Chained, num_clients: int, seed: int) -> np.ndarray:
         """Returns flags of the enemies, `[K]`.
 
-        Args:
-            method: The method that the attack is a stage of.
-            num_clients: K.
-            seed: Seed of the run.
-
         Raises:
             ScenarioError: A number is above that of the last client, or attacks with
                 shares leave too few clients.
@@ -126,13 +124,10 @@ class EnemyPart(EnemyOptions, AttackPart):
     _enemies: Bool[Array, " K"]
     _honest: Bool[Array, " K"]
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns an attack by the enemies of a run."""
-        method, K, seed = (
-            setup.scenario.algorithm,
-            setup.shape.num_clients,
-            setup.run.seed,
-        )
+        method, K = setup.scenario.algorithm, setup.shape.num_clients
+        seed = setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
         return self.in_program(
             {*type(self).model_fields} - {*EnemyOptions.model_fields},
@@ -141,8 +136,8 @@ class EnemyPart(EnemyOptions, AttackPart):
         )
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Contributions, Any]:
+        self, row: ServerRow, contributions: Contributions, state: PyTree
+    ) -> tuple[Contributions, PyTree]:
         """Returns the contributions with the enemies' messages."""
         workers = row.event.worker
         flags, honest = (
@@ -150,7 +145,8 @@ class EnemyPart(EnemyOptions, AttackPart):
             for each in (self._enemies, self._honest)
         )
         state = self.after(row, contributions, honest, state)
-        message: Any = contributions.message
+        message = contributions.message
+        assert message is not None
         attacked = jax.lax.cond(
             flags.any(),
             lambda: jnp.where(
@@ -167,29 +163,18 @@ class EnemyPart(EnemyOptions, AttackPart):
         row: ServerRow,
         contributions: Contributions,
         honest: Bool[Array, " W"],
-        state: Any,
-    ) -> Any:
-        """Returns the state after a row that enemies overhear: by default as before.
-
-        Args:
-            row: The row.
-            contributions: Its contributions.
-            honest: Flags of those of clients without any attack.
-            state: State before.
-        """
+        state: PyTree,
+    ) -> PyTree:
+        """Returns the state after a row that enemies overhear: by default as before."""
         return state
 
     @abstractmethod
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         """Returns what takes the place of each message if an enemy sends it.
 
         Of rows without enemies it is not asked.
-
-        Args:
-            message: What clients have computed.
-            state: State after the row.
         """
 
 
@@ -202,7 +187,7 @@ class InformedPart(EnemyPart):
     computed.
     """
 
-    def start(self, problem: HorizontalProblem, weights: Array) -> Any:
+    def start(self, problem: HorizontalProblem, weights: Array) -> PyTree:
         """Returns a table of no message, and flags of the clients that have sent."""
         K = problem.num_clients
         return jnp.zeros((K, *weights.shape), weights.dtype), jnp.zeros(K, bool)
@@ -212,15 +197,15 @@ class InformedPart(EnemyPart):
         row: ServerRow,
         contributions: Contributions,
         honest: Bool[Array, " W"],
-        state: Any,
-    ) -> Any:
+        state: PyTree,
+    ) -> PyTree:
         messages, known = state
         workers = jnp.where(honest, row.event.worker, known.size)  # out of the table
         messages = messages.at[workers].set(contributions.message, mode="drop")
         return messages, known.at[workers].set(True, mode="drop")
 
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         """Returns the messages of the enemies, all the same."""
         messages, known = state
@@ -239,7 +224,6 @@ def _attacks(stages: tuple[StagePart, ...]) -> list[EnemyOptions]:
 
 
 def _named(stages: tuple[StagePart, ...]) -> set[int]:
-    """Returns the numbers of clients that attacks name."""
     return {number for each in _attacks(stages) for number in each.clients or ()}
 
 
@@ -259,7 +243,7 @@ class SignFlip(EnemyPart):
     """Length of what is sent over that of the work."""
 
     def attack(
-        self, message: Float[Array, "W ..."], state: Any
+        self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
         return -self.factor * message
 
@@ -296,3 +280,68 @@ class InnerProduct(InformedPart):
 
     def chosen(self, mean: Array, deviation: Array) -> Array:
         return -self.factor * mean
+
+
+class LabelFlip(EnemyOptions, LocalWork):
+    """Local steps, of enemies on their own samples with class C - 1 - y for y.
+
+    Their work and what they send is honest otherwise. Training losses of enemies are on
+    the wrong labels.
+
+    Source: Fang et al., Local Model Poisoning Attacks to Byzantine-Robust Federated
+    Learning (2020), section 4.1.
+    """
+
+    kind: Literal["label_flip"] = "label_flip"  # pyright: ignore
+    _labels: Num[Array, " N *L"]
+
+    @property
+    def beyond_gradients(self) -> str:
+        return self.kind
+
+    def fits(self, method: Chained) -> None:
+        """Refuses samples that no client has to itself."""
+        super().fits(method)
+        if method.samples == "common":
+            raise LocatedError(
+                f"samples must be left out with {self.kind}, for enemies have "
+                f"samples of their own, got 'common'; remove it"
+            )
+
+    def owned(self, setup: RunSetup) -> Bool[np.ndarray, " N"]:
+        """Returns flags of the rows that enemies have.
+
+        Raises:
+            ScenarioError: There are no classes, or an honest client has an enemy's row.
+        """
+        data, pools = setup.shares.data, setup.shares.pools
+        if not data.num_classes:
+            raise ScenarioError(
+                f"algorithm.chain must have another work than {self.kind} for data "
+                f"without classes; take local_work, and an attack on messages"
+            )
+        method = setup.scenario.algorithm
+        enemies = self.among(method, len(pools), setup.run.seed)
+        held = np.zeros((2, len(data.y_train)), bool)
+        for enemy, pool in zip(enemies, pools, strict=True):
+            held[int(enemy), pool] = True
+        if held.all(axis=0).any():
+            raise ScenarioError(
+                f"problem.partition must give enemies rows of their own for "
+                f"{self.kind}, got {held.all(axis=0).sum()} that honest clients have "
+                f"as well; take another partition"
+            )
+        return held[1]
+
+    def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
+        """Returns the local steps of a run with enemies."""
+        owned, data = self.owned(setup), setup.shares.data
+        y, flags = data.y_train, owned.reshape(-1, *(1,) * (data.y_train.ndim - 1))
+        labels = jnp.asarray(np.where(flags, data.num_classes - 1 - y, y))
+        return super().make(setup, constants, _labels=labels, **facts)
+
+    def __call__(self, job: ClientJob, state: PyTree) -> tuple[Work, PyTree]:
+        """Returns the contribution, and the state of the client's optimiser."""
+        labels = self._labels.astype(job.problem.y.dtype)
+        problem = eqx.tree_at(lambda p: p.y, job.problem, labels)
+        return super().__call__(job._replace(problem=problem), state)

@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import override
 
 from ...parts.errors import UserError, shown
 from ...parts.extras import extra
-from .fleet import GONE, LINES, Received
-from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
-from .wire import WireError
+from .fleet import GONE, LINES, Channels, Received
+from .mqtt import LOOK_S, MOST, RETRY_S, Broker, Conversation, Post
+from .wire import Header, WireError
 
 START = "start"
 CREDENTIALS = "STALESIM_BROKER"
@@ -54,7 +55,7 @@ class BrokerLost(UserError):  # noqa: N818
     """The broker does not come back."""
 
 
-def address_of(text: str) -> dict[str, Any]:
+def address_of(text: str) -> Broker:
     """Returns where a broker is that was written as `HOST:PORT`, and who we are to it.
 
     That is no option, since commands are written down.
@@ -68,20 +69,13 @@ def address_of(text: str) -> dict[str, Any]:
             f"--broker must be start or HOST:PORT, got {shown(text)}; correct it"
         )
     user, colon, password = os.environ.get(CREDENTIALS, "").partition(":")
-    known = {"user": user, "password": password} if colon else {}
-    return {"host": host, "port": int(port), "user": None, "password": None} | known
+    if not colon:
+        return {"host": host, "port": int(port), "user": None, "password": None}
+    return {"host": host, "port": int(port), "user": user, "password": password}
 
 
-class MqttChannels:
+class MqttChannels(Channels):
     """Conversations with all clients over a broker, all in one thread.
-
-    Args:
-        broker: Where it is (`address_of`), or `start`.
-        secret: Secret of the run.
-        num_clients: Clients of the run.
-        most: Most bytes of a message.
-        say: Says one line to the user.
-        ended: Returns the clients whose processes have ended.
 
     Raises:
         UserError: It is not there, or does not let us in.
@@ -119,16 +113,12 @@ class MqttChannels:
             raise
 
     @property
-    def joining(self) -> dict[str, Any]:
-        """What a client must know to join."""
+    @override
+    def joining(self) -> Header:
         return {"broker": self._address, "run": self._run}
 
+    @override
     def poll(self, seconds: float) -> Received:
-        """Waits for messages, at most for some real seconds, and returns them.
-
-        Raises:
-            BrokerLost: The broker has been away for too long.
-        """
         received: Received = []
         self._post.poll(min(max(seconds, 0), LOOK_S))
         while self._post.arrived:
@@ -151,21 +141,21 @@ class MqttChannels:
                 self._leave(client, received)
         return received
 
-    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
-        """Sends a message to a client; one that is not there gets none."""
+    @override
+    def send(self, client: int, header: Header, body: bytes = b"") -> None:
         token = self._tokens.get(client)
         if token is not None:
             payload = self._of_token[token][1].seal(header, body)
             self._post.publish(f"{self._run}/down/{token}", payload)
 
+    @override
     def drop(self, client: int, why: str) -> None:
-        """Ends the conversation with a client."""
         self.send(client, {"type": "end"})
         self._leave(client, [])
         self._refuse(why)
 
+    @override
     def close(self) -> None:
-        """Ends all conversations, and a broker of its own."""
         self._post.close()
         if self._own is not None:
             self._own.close()
@@ -218,7 +208,6 @@ class MqttChannels:
             received.append((client, message))
 
     def _sender(self, topic: str) -> tuple[int | None, str]:
-        """Returns the client and the token of a topic; None of one that has none."""
         token, n = "", self._num_clients
         with contextlib.suppress(ValueError):
             *_, number, token = topic.split("/")
@@ -258,8 +247,12 @@ class Mosquitto:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         password = secrets.token_urlsafe(16)
-        self.address = {"host": "127.0.0.1", "port": port}
-        self.address |= {"user": USER, "password": password}
+        self.address: Broker = {
+            "host": "127.0.0.1",
+            "port": port,
+            "user": USER,
+            "password": password,
+        }
         self._folder = tempfile.TemporaryDirectory(prefix="stalesim-")
         users = Path(self._folder.name, "users")
         users.write_text(f"{USER}:{_stored(password)}\n")
@@ -287,7 +280,6 @@ class Mosquitto:
 
 
 def _stored(password: str) -> str:
-    """Returns a password as mosquitto stores it."""
     salt = secrets.token_bytes(12)
     found = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
     parts = (base64.b64encode(part).decode() for part in (salt, found))

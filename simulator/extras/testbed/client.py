@@ -14,10 +14,10 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Protocol
+from typing import Protocol
 
 from . import wire
-from .wire import Envelope, Session, WireError
+from .wire import Envelope, Header, Session, WireError
 
 CONNECT_S = 30.0
 """Real seconds in which a server must answer."""
@@ -36,10 +36,14 @@ class Channel(Protocol):
     """A conversation with the server."""
 
     def wait(self, seconds: float | None) -> Envelope | None:
-        """Returns the next message; None if none has come in some real seconds."""
+        """Returns the next message; None if none has come in some real seconds.
+
+        Raises:
+            WireError: Something else has come, or the server has gone.
+        """
         ...
 
-    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+    def send(self, header: Header, body: bytes = b"") -> None:
         """Sends a message."""
         ...
 
@@ -52,28 +56,18 @@ class Worker(Protocol):
         ...
 
 
-class Sleeper:
-    """Computes nothing.
-
-    Args:
-        upload_bytes: Bytes of an update.
-    """
+class Sleeper(Worker):
+    """Computes nothing."""
 
     def __init__(self, upload_bytes: int) -> None:
         self._body = bytes(upload_bytes)
 
     def compute(self, job: Envelope) -> bytes:
-        """Returns the body of an update."""
         return self._body
 
 
-class TcpChannel:
-    """A conversation over TCP.
-
-    Args:
-        address: Host and port of the server.
-        most: Most bytes of a message.
-    """
+class TcpChannel(Channel):
+    """A conversation over TCP."""
 
     def __init__(self, address: tuple[str, int], most: int) -> None:
         self._socket = socket.create_connection(address, CONNECT_S)
@@ -83,11 +77,6 @@ class TcpChannel:
         self._arrived: list[Envelope] = []
 
     def wait(self, seconds: float | None) -> Envelope | None:
-        """Returns the next message; None if none has come in some real seconds.
-
-        Raises:
-            WireError: Something else has come, or the server has gone.
-        """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._arrived:
             left = None if end is None else max(end - time.monotonic(), 0)
@@ -99,8 +88,7 @@ class TcpChannel:
             self._arrived += self.session.open(data)
         return self._arrived.pop(0)
 
-    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        """Sends a message."""
+    def send(self, header: Header, body: bytes = b"") -> None:
         self._socket.sendall(self.session.seal(header, body))
 
     def close(self) -> None:
@@ -108,7 +96,7 @@ class TcpChannel:
         self._socket.close()
 
 
-def greet(line: Any, secret: bytes, client: int) -> Envelope:
+def greet(line: TcpChannel, secret: bytes, client: int) -> Envelope:
     """Joins a run; returns what the server says first.
 
     Raises:
@@ -129,12 +117,6 @@ def joined(
     A server closes a connection for another one where too many have not joined, so that
     a client tries again.
 
-    Args:
-        address: Host and port of the server.
-        most: Most bytes of a message.
-        secret: Secret of the run.
-        client: Number of the client, from 0.
-
     Raises:
         OSError, WireError: There is no server, or it refuses the client.
     """
@@ -153,12 +135,7 @@ def joined(
             time.sleep(AGAIN_S)
 
 
-def _joined(joining: dict[str, Any]) -> tuple[Channel, Envelope]:
-    """Returns a conversation with the server, and what that says first.
-
-    Raises:
-        OSError, WireError: There is none.
-    """
+def _joined(joining: Header) -> tuple[Channel, Envelope]:
     secret, client = bytes.fromhex(joining["secret"]), joining["client"]
     if "broker" not in joining:
         return joined(tuple(joining["address"]), joining["most"], secret, client)
@@ -177,12 +154,7 @@ def _answer(line: Channel) -> Envelope:
 
 
 def work(line: Channel, worker: Worker) -> None:
-    """Does what the server says, until it says that the run has ended.
-
-    Args:
-        line: Conversation with it.
-        worker: What computes.
-    """
+    """Does what the server says, until it says that the run has ended."""
     message = line.wait(None)
     while message is None or message.header["type"] != "end":
         match message and message.header["type"]:
@@ -195,8 +167,7 @@ def work(line: Channel, worker: Worker) -> None:
                 message = line.wait(None)
 
 
-def _ask(line: Channel, header: dict[str, Any]) -> Envelope | None:
-    """Asks for the model; returns what has come in between."""
+def _ask(line: Channel, header: Header) -> Envelope | None:
     found = line.wait(header["read"]) if header["read"] else None
     if found is None:
         line.send({"type": "read", "number": header["number"]})
@@ -226,12 +197,8 @@ def _job(line: Channel, worker: Worker, job: Envelope) -> Envelope | None:
     return None
 
 
-def _worker(welcome: dict[str, Any], client: int) -> Worker:
-    """Returns what computes; gradients on one thread of this machine's processor.
-
-    Raises:
-        WireError: The scenario cannot be computed here.
-    """
+def _worker(welcome: Header, client: int) -> Worker:
+    """Returns what computes; gradients on one thread of this machine's processor."""
     if "scenario" not in welcome:
         return Sleeper(welcome["upload_bytes"])
     from ...engine import device

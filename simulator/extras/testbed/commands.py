@@ -27,8 +27,7 @@ def act_out(
         Path | None, typer.Option("--out", "-o", help="new folder for what is recorded")
     ] = None,
     compute: Annotated[
-        str,
-        typer.Option(help="sleep: as long as the laws say; or gradients as well"),
+        str, typer.Option(help="sleep: as long as the laws say; or gradients as well")
     ] = "sleep",
     time_scale: Annotated[
         float, typer.Option(help="real seconds of a second of the scenario")

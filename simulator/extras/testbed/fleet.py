@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
+
+from typing_extensions import override
 
 from ...parts.errors import UserError
 from . import wire
-from .wire import Envelope, Guest, Session, WireError
+from .wire import Envelope, Header, Session, WireError
 
 Received = list[tuple[int, Envelope]]
 """Messages, each with its client's number; type `gone` of one that has left."""
@@ -32,18 +34,13 @@ LINES = 10
 
 
 class Reception:
-    """The server's side of one conversation, from the knock on.
-
-    Args:
-        secret: Secret of the run.
-        num_clients: Clients of the run.
-        most: Most bytes of a message.
-    """
+    """The server's side of one conversation, from the knock on."""
 
     def __init__(self, secret: bytes, num_clients: int, most: int) -> None:
         self._secret, self._num_clients = secret, num_clients
         self.session = Session(most)
-        self.guest: Guest | None = None
+        self.client: int | None = None
+        self._nonce = ""
 
     @property
     def joined(self) -> bool:
@@ -59,11 +56,12 @@ class Reception:
             WireError: It may not join, or has sent what is no message.
         """
         for message in self.session.open(data):
-            if self.guest is None:
-                self.guest, answer = wire.hello(message, self._num_clients)
+            if self.client is None:
+                self.client, answer = wire.hello(message, self._num_clients)
+                self._nonce = answer["nonce"]
                 send(self.session.seal(answer))
             elif not self.joined:
-                key = wire.admit(message, self._secret, self.guest)
+                key = wire.admit(message, self._secret, self.client, self._nonce)
                 self.session.agree(key, is_server=True)
                 yield Envelope({"type": "here"}, b"")
             else:
@@ -81,7 +79,7 @@ class Channels(Protocol):
         """Waits for messages, at most for some real seconds, and returns them."""
         ...
 
-    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
+    def send(self, client: int, header: Header, body: bytes = b"") -> None:
         """Sends a message to a client; one that is not there gets none."""
         ...
 
@@ -94,29 +92,21 @@ class Channels(Protocol):
         ...
 
     @property
-    def joining(self) -> dict[str, Any]:
+    def joining(self) -> Header:
         """What a client must know to join."""
         ...
 
 
 @dataclass
 class _Peer:
-    """A TCP connection."""
-
     socket: socket.socket
     reception: Reception
     since: float = field(default_factory=time.monotonic)
     unsent: bytearray = field(default_factory=bytearray)
 
 
-class TcpChannels:
+class TcpChannels(Channels):
     """Conversations over TCP, all in one thread.
-
-    Args:
-        reception: Makes the server's side of a conversation.
-        say: Says one line to the user.
-        host: Address to listen at.
-        port: Port; 0 for a free one.
 
     Raises:
         UserError: The address cannot be listened at.
@@ -142,12 +132,12 @@ class TcpChannels:
         self._of_client: dict[int, _Peer] = {}
 
     @property
-    def joining(self) -> dict[str, Any]:
-        """What a client must know to join."""
+    @override
+    def joining(self) -> Header:
         return {"address": self._listener.getsockname()[:2]}
 
+    @override
     def poll(self, seconds: float) -> Received:
-        """Waits for messages, at most for some real seconds, and returns them."""
         received: Received = []
         readers = [self._listener, *(peer.socket for peer in self._peers)]
         writers = [peer.socket for peer in self._peers if peer.unsent]
@@ -167,21 +157,21 @@ class TcpChannels:
                 self._leave(peer, received, "it has not joined in time")
         return received
 
-    def send(self, client: int, header: dict[str, Any], body: bytes = b"") -> None:
-        """Sends a message to a client; one that is not there gets none."""
+    @override
+    def send(self, client: int, header: Header, body: bytes = b"") -> None:
         peer = self._of_client.get(client)
         if peer is not None:
             peer.unsent += peer.reception.session.seal(header, body)
             self._flush(peer, None)
 
+    @override
     def drop(self, client: int, why: str) -> None:
-        """Ends the conversation with a client."""
         peer = self._of_client.get(client)
         if peer is not None:
             self._leave(peer, [], why)
 
+    @override
     def close(self) -> None:
-        """Ends all conversations."""
         for peer in self._peers:
             peer.socket.close()
         self._listener.close()
@@ -192,7 +182,7 @@ class TcpChannels:
             strangers = [peer for peer in self._peers if not peer.reception.joined]
             if len(strangers) >= STRANGERS:
                 # Clients knock at once, and try again: who is silent longest goes.
-                silent = [peer for peer in strangers if peer.reception.guest is None]
+                silent = [peer for peer in strangers if peer.reception.client is None]
                 self._leave((silent or strangers)[0], [], "others want its place")
             found.setblocking(False)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -206,8 +196,8 @@ class TcpChannels:
                 self._leave(peer, received)
                 return
             for message in reception.take(data, peer.unsent.extend):
-                assert reception.guest is not None
-                client = reception.guest.client
+                client = reception.client
+                assert client is not None
                 if self._of_client.setdefault(client, peer) is not peer:
                     raise WireError(f"client {client + 1} is here already")
                 received.append((client, message))
@@ -240,10 +230,10 @@ class TcpChannels:
             return
         self._peers.remove(peer)
         peer.socket.close()
-        guest = peer.reception.guest
-        if guest is not None and self._of_client.get(guest.client) is peer:
-            del self._of_client[guest.client]
-            received.append((guest.client, GONE))
+        client = peer.reception.client
+        if client is not None and self._of_client.get(client) is peer:
+            del self._of_client[client]
+            received.append((client, GONE))
         if why and self._lines < LINES:
             self._lines += 1
             self._say(f"a connection was refused: {why}")
@@ -253,16 +243,11 @@ class ClientProcesses:
     """The clients' processes, which end with this one."""
 
     def __init__(self) -> None:
-        self._joining: dict[str, Any] = {}
+        self._joining: Header = {}
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
-    def begin(self, joining: dict[str, Any], num_clients: int) -> None:
-        """Starts all clients.
-
-        Args:
-            joining: What each must know; its number is added.
-            num_clients: How many there are.
-        """
+    def begin(self, joining: Header, num_clients: int) -> None:
+        """Starts all clients."""
         self._joining = joining
         for client in range(num_clients):
             self.start(client)
@@ -316,7 +301,6 @@ class ClientProcesses:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process for certain."""
     if process.poll() is None:
         process.kill()
     process.wait()

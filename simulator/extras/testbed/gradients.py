@@ -8,16 +8,17 @@ shapes.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from math import prod
-from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Int, Key, PyTree
 from typing_extensions import override
 
 from ...engine import execute
+from ...engine.client_work import Divided
 from ...engine.execute import Program, null_events, put, row_of
 from ...engine.kernel import Event
 from ...engine.row_stream import Segment
@@ -35,26 +36,23 @@ from .wire import Envelope, WireError
 class BodyLayout:
     """How the arrays of a tree stand in a message's body.
 
-    Args:
-        like: Tree of arrays, or of their shapes.
-
     Attributes:
         size: Bytes of the body.
     """
 
-    def __init__(self, like: Any) -> None:
+    def __init__(self, like: PyTree) -> None:
         leaves, self._tree = jax.tree.flatten(like)
         self._leaves = [
             (leaf.shape, np.dtype(leaf.dtype).newbyteorder("<")) for leaf in leaves
         ]
         self.size = sum(prod(shape) * kind.itemsize for shape, kind in self._leaves)
 
-    def packed(self, tree: Any) -> bytes:
+    def packed(self, tree: PyTree) -> bytes:
         """Returns the body of a tree."""
         pairs = zip(jax.tree.leaves(tree), self._leaves, strict=True)
         return b"".join(np.asarray(leaf, kind).tobytes() for leaf, (_, kind) in pairs)
 
-    def unpacked(self, body: bytes) -> Any:
+    def unpacked(self, body: bytes) -> PyTree:
         """Returns the tree of a body.
 
         Raises:
@@ -71,23 +69,13 @@ class BodyLayout:
 
 
 class TestbedNumerics:
-    """A run's kernel and problem, and the layouts of its messages.
-
-    Attributes:
-        prepared: The run with its numerics.
-        parts: Its kernel and its problem.
-        key: Its key.
-        given: BodyLayout of what a client is given.
-        sent: BodyLayout of what it sends.
-
-    Args:
-        run: Run of a study.
-    """
+    """A run's kernel and problem, and the layouts of its messages."""
 
     def __init__(self, run: Run) -> None:
         self.prepared = found = prepare(run)
-        self.parts: Any = found.kernel, found.problem
-        kernel, problem = self.parts
+        kernel, problem = found.kernel, found.problem
+        assert isinstance(kernel, Divided)  # as `running` has made sure
+        self.parts = kernel, problem
         with self.precise():
             self.key = key_of(run.seed)
             start = partial(execute.start, num_registers=found.timeline.num_registers)
@@ -99,7 +87,7 @@ class TestbedNumerics:
                 jax.eval_shape(kernel.computed, problem, self.key, event, given)
             )
 
-    def precise(self) -> Any:
+    def precise(self) -> AbstractContextManager[None]:
         """Returns a context in which numbers have the run's precision."""
         return jax.enable_x64(self.prepared.scenario.engine.precision == "float64")
 
@@ -133,22 +121,18 @@ class TestbedNumerics:
 class Gradients(Learner):
     """The server's model: each row is applied as it is recorded.
 
-    Args:
-        run: Run of a study.
-        scenario: Its study, as nested mappings.
-
     Raises:
         UserError: Its clients cannot compute it.
     """
 
-    def __init__(self, run: Run, scenario: Mapping[str, Any]) -> None:
+    def __init__(self, run: Run, scenario: Mapping[str, object]) -> None:
         self._numerics = numerics = TestbedNumerics(run)
         self._prepared = prepared = numerics.prepared
         self._refuse_unforeseen()
         self._welcome = {"scenario": scenario, "run": run.number}
         self._recorder: Recorder | None = None
         self._applied = 0  # rows
-        self._sent: dict[tuple[int, int], Any] = {}
+        self._sent: dict[tuple[int, int], PyTree] = {}
         self._nothing = numerics.sent.unpacked(bytes(numerics.sent.size))
         with numerics.precise():
             self._program = Program(*numerics.parts)
@@ -165,7 +149,8 @@ class Gradients(Learner):
         Raises:
             ScenarioError: Local steps whose size falls by the server's versions.
         """
-        kernel, sampler = self._numerics.parts[0], self._prepared.sampler
+        kernel: PyTree = self._numerics.parts[0]
+        sampler = self._prepared.sampler
         # Of one step the size plays no part: the server's step has its own.
         if sampler.steps > 1 and not kernel.local_step_size.is_constant:
             raise ScenarioError(
@@ -195,9 +180,7 @@ class Gradients(Learner):
         job, _, version, slot = recorder.current(client)
         keep = recorder.latest(1).write_slot if self._applied else [NO_SLOT]
         event = self._numerics.event(
-            *(client, job, recorder.version),
-            read_slot=slot,
-            keep_slot=int(keep[0]),
+            *(client, job, recorder.version), read_slot=slot, keep_slot=int(keep[0])
         )
         given = self._numerics.given.packed(self._given(event))
         return {"version": version}, given
@@ -241,7 +224,7 @@ class Gradients(Learner):
             found = self._program.evaluate(self._carry, metrics)
             return {name: float(one) for name, one in found.items() if not one.ndim}
 
-    def _apply(self, event: Any) -> None:
+    def _apply(self, event: Event) -> None:
         jobs = zip(event.worker.tolist(), event.job.tolist(), strict=True)
         sent = [
             self._nothing if job[0] == NO_WORKER else self._sent.pop(job)
@@ -253,7 +236,7 @@ class Gradients(Learner):
             state = _applied(*numerics.parts, carry.state, event, together)
         self._carry = carry._replace(state=state)
 
-    def _given(self, event: Event) -> Any:
+    def _given(self, event: Event) -> PyTree:
         numerics, carry = self._numerics, self._carry
         with numerics.precise():
             state, given = _given(*numerics.parts, carry.state, event)
@@ -264,16 +247,11 @@ class Gradients(Learner):
 class Computing:
     """A client's part: it computes what it is given.
 
-    Args:
-        scenario: Study, as nested mappings.
-        run: Number of its run.
-        client: Number of the client, from 0.
-
     Raises:
         UserError: It cannot be computed here.
     """
 
-    def __init__(self, scenario: Mapping[str, Any], run: int, client: int) -> None:
+    def __init__(self, scenario: Mapping[str, object], run: int, client: int) -> None:
         self._client = client
         self._numerics = TestbedNumerics(expand(validated(scenario))[run])
         nothing = bytes(self._numerics.given.size)
@@ -292,17 +270,23 @@ class Computing:
 
 
 @partial(jax.jit, donate_argnums=(2,))
-def _applied(kernel: Any, problem: Any, state: Any, event: Event, sent: Any) -> Any:
+def _applied(
+    kernel: Divided, problem: PyTree, state: PyTree, event: Event, sent: PyTree
+) -> PyTree:
     opened = kernel.opened(problem, state, event)
     return kernel.apply(problem, opened, event, sent)[0]
 
 
 @partial(jax.jit, donate_argnums=(2,))
-def _given(kernel: Any, problem: Any, state: Any, event: Event) -> tuple[Any, Any]:
+def _given(
+    kernel: Divided, problem: PyTree, state: PyTree, event: Event
+) -> tuple[PyTree, PyTree]:
     opened = kernel.opened(problem, state, event)
     return opened, kernel.given(opened, event)
 
 
 @jax.jit
-def _computed(kernel: Any, problem: Any, key: Any, event: Event, given: Any) -> Any:
+def _computed(
+    kernel: Divided, problem: PyTree, key: Key[Array, ""], event: Event, given: PyTree
+) -> PyTree:
     return kernel.computed(problem, key, event, given)

@@ -1,23 +1,17 @@
 """The server's model on a testbed: what is sent to clients, and what arrives."""
 
-from typing import Any
-
 import numpy as np
 
 from ...world.recorders.recorder import Recorder
 from ...world.workload import Workload
-from .wire import Envelope, WireError
+from .wire import Envelope, Header, WireError
 
-Sent = tuple[dict[str, Any], bytes]
+Sent = tuple[Header, bytes]
 """A message: its header and its body."""
 
 
 class Learner:
-    """No model: messages have its size, and nothing in them.
-
-    Args:
-        workload: Bytes of messages.
-    """
+    """No model: messages have its size, and nothing in them."""
 
     def __init__(self, workload: Workload) -> None:
         self._upload_bytes = workload.upload_bytes

@@ -20,9 +20,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
-from .wire import Envelope, Session, WireError
+from .wire import Envelope, Header, Session, WireError
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, ConnectFlags, MQTTMessage, SocketLike
+    from paho.mqtt.properties import Properties
+    from paho.mqtt.reasoncodes import ReasonCode
 
 NUMBER = struct.Struct(">Q")
 AGAIN = 2**64 - 1
@@ -33,6 +38,15 @@ RETRY_S = 0.1
 from sending again to doing so again."""
 MOST = 2**28 - 2**21
 """Most bytes of a message's body: MQTT itself ends at 2^28."""
+
+
+class Broker(TypedDict):
+    """Where a broker is, and who we are to it."""
+
+    host: str
+    port: int
+    user: str | None
+    password: str | None
 
 
 class Conversation:
@@ -68,7 +82,7 @@ class Conversation:
         self.asked, self._resent = False, now
         return True
 
-    def seal(self, header: dict[str, Any], body: bytes = b"") -> bytes:
+    def seal(self, header: Header, body: bytes = b"") -> bytes:
         """Returns a message as a payload, which is kept until the other side has it."""
         self.kept.append(self._sealed(header, body, self._sent))
         self._sent += 1
@@ -98,7 +112,7 @@ class Conversation:
         self._come += number != AGAIN
         return message
 
-    def _sealed(self, header: dict[str, Any], body: bytes, number: int) -> bytes:
+    def _sealed(self, header: Header, body: bytes, number: int) -> bytes:
         known = header | {"come": self._come}
         return NUMBER.pack(number) + self._session.seal(known, body, number)
 
@@ -107,7 +121,7 @@ class Post:
     """A connection with a broker, which is made again whenever it is lost.
 
     Args:
-        broker: Its `host` and `port`, and `user` and `password` or None.
+        broker: Where it is.
         topics: What is subscribed to.
         ready: Called each time it is subscribed to.
 
@@ -118,10 +132,10 @@ class Post:
     """
 
     def __init__(
-        self, broker: dict[str, Any], topics: list[str], ready: Callable[[], None]
+        self, broker: Broker, topics: list[str], ready: Callable[[], None]
     ) -> None:
         self._broker, self._topics, self._ready = broker, topics, ready
-        self._client: Any = None
+        self._client: Client | None = None
         self.arrived: deque[tuple[str, bytes]] = deque()
         self.away_since: float | None = time.monotonic()
         self.trouble = "no answer"
@@ -145,7 +159,7 @@ class Post:
 
     def publish(self, topic: str, payload: bytes) -> None:
         """Publishes, if it is connected."""
-        if self.away_since is None:
+        if self.away_since is None and self._client is not None:
             self._client.publish(topic, payload, qos=1)
 
     def close(self) -> None:
@@ -153,12 +167,8 @@ class Post:
         if self._client is not None:
             self._client.disconnect()
 
-    def _connect(self) -> Any:
-        """Begins a connection, which keeps nothing of the last one, and returns it.
-
-        Raises:
-            OSError: Nothing answers.
-        """
+    def _connect(self) -> "Client":
+        """Begins a connection, which keeps nothing of the last one, and returns it."""
         from paho.mqtt.client import Client
         from paho.mqtt.enums import CallbackAPIVersion
 
@@ -173,39 +183,39 @@ class Post:
         client.connect(self._broker["host"], self._broker["port"])
         return client
 
-    def _connected(self, client: Any, user: Any, flags: Any, code: Any, _: Any) -> None:
+    def _connected(
+        self,
+        client: "Client",
+        user: object,
+        flags: "ConnectFlags",
+        code: "ReasonCode",
+        _: "Properties | None",
+    ) -> None:
         self.trouble = str(code) if code.is_failure else "it has gone"
         if not code.is_failure:
             client.subscribe([(topic, 1) for topic in self._topics])
 
-    def _arrives(self, client: Any, user: Any, message: Any) -> None:
+    def _arrives(self, client: "Client", user: object, message: "MQTTMessage") -> None:
         try:
             topic = message.topic
         except UnicodeError:
             topic = ""  # some brokers pass on what is no text
-        self.arrived.append((topic, message.payload))
+        self.arrived.append((topic, bytes(message.payload)))
 
-    def _subscribed(self, *_: Any) -> None:
+    def _subscribed(self, *_: object) -> None:
         self.away_since = None
 
 
-def _send_at_once(client: Any, user: Any, opened: Any) -> None:
+def _send_at_once(client: "Client", user: object, opened: "SocketLike") -> None:
+    assert isinstance(opened, socket.socket)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class MqttChannel:
-    """A client's conversation with the server over a broker.
-
-    Args:
-        broker: As `Post` takes it.
-        run: Name of the run in topics.
-        secret: Secret of the run.
-        client: Number of the client, from 0.
-        most: Most bytes of a message.
-    """
+    """A client's conversation with the server over a broker."""
 
     def __init__(
-        self, broker: dict[str, Any], run: str, secret: bytes, client: int, most: int
+        self, broker: Broker, run: str, secret: bytes, client: int, most: int
     ) -> None:
         token = secrets.token_hex(16)
         self._up, self._all = f"{run}/up/{client}/{token}", f"{run}/down"
@@ -227,7 +237,7 @@ class MqttChannel:
             self._post.poll(min(left, LOOK_S) if self._talk.asked else left)
         return message
 
-    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+    def send(self, header: Header, body: bytes = b"") -> None:
         """Sends a message."""
         self._post.publish(self._up, self._talk.seal(header, body))
 

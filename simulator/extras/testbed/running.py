@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
@@ -17,7 +17,8 @@ from ...parts.base import tag
 from ...parts.errors import ScenarioError, UserError, shown, suggestion
 from ...problem.capabilities import DividesRows, HasStages
 from ...scenario.reading import validated
-from ...scenario.setting import BaseScenario
+from ...scenario.scenario import Scenario
+from ...scenario.setting import BaseScenario, Varied
 from ...scenario.study import Run, expand
 from ...studies import saved
 from ...timelines.simulated import SimulatedTimeline
@@ -44,7 +45,7 @@ class Recorded(NamedTuple):
 
 
 def act_out(
-    scenario: Any,
+    scenario: Varied,
     folder: Path,
     options: Options,
     say: Say = lambda line: None,
@@ -67,7 +68,7 @@ def act_out(
     Raises:
         UserError: Something in the scenario, the options or the folder is wrong.
     """
-    _check(scenario, options)
+    scenario = _checked(scenario, options)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise UserError(
@@ -77,7 +78,8 @@ def act_out(
     bench = Bench(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
-        simulated: Any = timeline(run)
+        simulated = timeline(run)
+        assert isinstance(simulated, SimulatedTimeline)  # `_checked` has made sure
         _refuse(simulated)
         if options.compute == "gradients":
             _refuse_undivided(run.scenario)
@@ -98,7 +100,7 @@ def act_out(
     return Recorded(recorded, study, interrupted=False)
 
 
-def _check(scenario: Any, options: Options) -> None:
+def _checked(scenario: Varied, options: Options) -> BaseScenario:
     if not isinstance(scenario, BaseScenario):
         raise UserError(
             "testbed must have a scenario of clients, got another world; simulate it "
@@ -130,10 +132,10 @@ def _check(scenario: Any, options: Options) -> None:
             f"--time-scale must be > 0 real seconds of a virtual one, got "
             f"{options.time_scale:g}; change it"
         )
+    return scenario
 
 
 def _compared(study: Study, number: int, own: dict[str, float]) -> str:
-    """Returns a line on the server's model, and on that of the replay of its run."""
     evaluations = study.table("evaluations")
     last = evaluations[evaluations["run"] == number].tail(1)  # none of a failed run
     pairs = (f"{name} {one:.6g} ({last[name].max():.6g})" for name, one in own.items())
@@ -144,14 +146,10 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
 def _refuse(played: SimulatedTimeline) -> None:
     """Refuses what cannot be acted out on one machine.
 
-    Args:
-        played: Timeline of the scenario.
-
     Raises:
         ScenarioError: saying what to do.
     """
-    protocol: Any = played.protocol
-    num_clients = played.num_clients
+    protocol, num_clients = played.protocol, played.num_clients
     if played.quota is not None:
         raise ScenarioError(
             "a budget of privacy must not be set on a testbed, which counts none; "
@@ -170,7 +168,7 @@ def _refuse(played: SimulatedTimeline) -> None:
     if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded):
         raise ScenarioError(
             f"protocol.kind must be one that a testbed acts out, got "
-            f"{protocol.kind!r}; simulate it (stalesim timeline), or take another"
+            f"{tag(type(protocol))!r}; simulate it (stalesim timeline), or take another"
         )
     if num_clients > MOST_CLIENTS:
         raise ScenarioError(
@@ -179,7 +177,7 @@ def _refuse(played: SimulatedTimeline) -> None:
         )
 
 
-def _refuse_undivided(scenario: Any) -> None:
+def _refuse_undivided(scenario: Scenario) -> None:
     if scenario.problem.work is not None:
         raise ScenarioError(
             f"problem.work must be left out with --compute gradients, whose clients "
@@ -203,7 +201,6 @@ def _refuse_undivided(scenario: Any) -> None:
 
 
 def _not_on_the_wire(stage: StagePart) -> str | None:
-    """Returns why messages would not be those of a stage; None if they are."""
     if isinstance(stage, AttackPart):
         return "whose clients send what they have computed, and nothing in its place"
     if isinstance(stage, Resizes | ReadPart):

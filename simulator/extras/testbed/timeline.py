@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from pydantic import BaseModel
 from typing_extensions import override
 
 from ...engine import device
@@ -62,9 +63,6 @@ class Options(NamedTuple):
 class Log:
     """The log of one run, a CSV file; each row is with the system when it is written.
 
-    Args:
-        path: File to write.
-
     Raises:
         UserError: It cannot be written.
     """
@@ -80,7 +78,7 @@ class Log:
         self._rows.writerow(COLUMNS)
         self._file.flush()
 
-    def add(self, entry: Sequence[int], times: Sequence[Any], now: float) -> None:
+    def add(self, entry: Sequence[int], times: Sequence[float], now: float) -> None:
         """Writes a job that has ended.
 
         Args:
@@ -111,18 +109,15 @@ class Log:
 
 
 class Bench:
-    """What the runs of a testbed share.
-
-    Args:
-        options: How they are acted out.
-        scenario: The scenario.
-        folder: Folder of the testbed.
-        several: Whether there are several runs.
-        say: Says one line to the user.
-    """
+    """What the runs of a testbed share."""
 
     def __init__(
-        self, options: Options, scenario: Any, folder: Path, several: bool, say: Say
+        self,
+        options: Options,
+        scenario: BaseModel,
+        folder: Path,
+        several: bool,
+        say: Say,
     ) -> None:
         self.options, self.say = options, say
         self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
@@ -138,20 +133,15 @@ class Bench:
 
 @dataclass(frozen=True)
 class RealTimeline(SimulatedTimeline):
-    """The timeline of one run, acted out as it is asked for; once only.
+    """The timeline of one run, acted out as it is asked for; once only."""
 
-    Attributes:
-        run: Run of a study.
-        bench: What the runs of a testbed share.
-    """
-
-    run: Any = None
-    bench: Any = field(default=None, repr=False)
+    run: Run = field(kw_only=True)
+    bench: Bench = field(kw_only=True, repr=False)
 
     @property
     @override
     def made_by(self) -> str:
-        options: Options = self.bench.options
+        options = self.bench.options
         over = ", over MQTT" if options.broker else ""
         return (
             f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
@@ -165,18 +155,12 @@ class RealTimeline(SimulatedTimeline):
 
     @override
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
-        """Acts it out, and yields all of it.
-
-        Raises:
-            UserError: It cannot be acted out.
-        """
-        bench: Bench = self.bench
-        if bench.interrupted:
+        if self.bench.interrupted:
             raise KeyboardInterrupt
-        yield self._acted_out(bench)
+        yield self._acted_out()
 
-    def _acted_out(self, bench: Bench) -> Chunk:
-        options = bench.options
+    def _acted_out(self) -> Chunk:
+        bench, options = self.bench, self.bench.options
         faults = [
             fault
             for what in ("kill", "pause", "slow")
@@ -196,7 +180,7 @@ class RealTimeline(SimulatedTimeline):
         try:
             world = RealWorld(self, lines, processes, learner, options.time_scale)
             world.clock_of_testbed.interrupted = lambda: bench.interrupted
-            recorder: Any = self._new_recorder(world)
+            recorder = self._new_recorder(world)
             self._confirm_inputs()
             joining = {**lines.joining, "secret": secret.hex(), "most": learner.most}
             processes.begin(joining, self.num_clients)
@@ -233,7 +217,6 @@ class RealTimeline(SimulatedTimeline):
         return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
-        """Returns the conversations with the clients."""
         options, say, known = self.bench.options, self.bench.say, self.num_clients
         if options.broker is not None:
             ended = processes.ended

@@ -19,6 +19,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+Header = dict[str, Any]
+"""JSON: what a message says; `type` is always there."""
 VERSION = 1
 """Of the messages; a client of another one is refused."""
 MAGIC = b"ssim"
@@ -35,14 +37,9 @@ class WireError(ValueError):
 
 
 class Envelope(NamedTuple):
-    """A message.
+    """A message."""
 
-    Attributes:
-        header: What it says; `type` is always there.
-        body: Raw bytes of arrays.
-    """
-
-    header: dict[str, Any]
+    header: Header
     body: bytes
 
     def numbers(self, name: str, size: int) -> list[float]:
@@ -63,9 +60,6 @@ class Session:
     """One side of a conversation: seals what is sent, and opens what arrives.
 
     Before it is `agreed`, frames have no HMAC and only greetings are read.
-
-    Args:
-        most: Most bytes of a message's body, once it is agreed.
     """
 
     def __init__(self, most: int) -> None:
@@ -84,7 +78,7 @@ class Session:
         return self._keys is not None
 
     def seal(
-        self, header: dict[str, Any], body: bytes = b"", number: int | None = None
+        self, header: Header, body: bytes = b"", number: int | None = None
     ) -> bytes:
         """Returns a message as a frame; of a number of one's own, or the next one."""
         text = json.dumps(header).encode()
@@ -162,25 +156,13 @@ def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> byt
     return sealed.digest()
 
 
-class Guest(NamedTuple):
-    """A client that has knocked.
-
-    Attributes:
-        client: Number that it claims, from 0.
-        nonce: Number used once that the server has given it.
-    """
-
-    client: int
-    nonce: str
-
-
-def knock(client: int) -> dict[str, Any]:
+def knock(client: int) -> Header:
     """Returns a client's first message."""
     return {"type": "knock", "client": client}
 
 
-def hello(message: Envelope, num_clients: int) -> tuple[Guest, dict[str, Any]]:
-    """Returns who has knocked, and what a server answers.
+def hello(message: Envelope, num_clients: int) -> tuple[int, Header]:
+    """Returns the client that has knocked, and what a server answers.
 
     Raises:
         WireError: It was no knock, or of no client of this run.
@@ -190,11 +172,10 @@ def hello(message: Envelope, num_clients: int) -> tuple[Guest, dict[str, Any]]:
         raise WireError("it must knock first")
     if not 0 <= client < num_clients:
         raise WireError(f"there is no client {client + 1}")
-    guest = Guest(client, secrets.token_hex(16))
-    return guest, {"type": "hello", "nonce": guest.nonce}
+    return client, {"type": "hello", "nonce": secrets.token_hex(16)}
 
 
-def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, dict[str, Any]]:
+def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, Header]:
     """Returns the conversation's key, and what a client answers to a hello.
 
     Raises:
@@ -211,19 +192,19 @@ def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, dict[str
     return _key(secret, nonce, own), answer
 
 
-def admit(message: Envelope, secret: bytes, guest: Guest) -> bytes:
-    """Returns the conversation's key where a guest has proved that it may join.
+def admit(message: Envelope, secret: bytes, client: int, nonce: str) -> bytes:
+    """Returns the conversation's key where a client has proved that it may join.
 
     Raises:
         WireError: It has not.
     """
     own, proof = message.header.get("nonce"), message.header.get("proof")
     if message.header["type"] == "join" and isinstance(own, str):
-        true = _proof(secret, guest.client, guest.nonce, own).hex()
+        true = _proof(secret, client, nonce, own).hex()
         if isinstance(proof, str) and hmac.compare_digest(
             true.encode(), _encoded(proof)
         ):
-            return _key(secret, guest.nonce, own)
+            return _key(secret, nonce, own)
     raise WireError("it does not know the secret")
 
 

@@ -154,25 +154,10 @@ class RealTime(simpy.Environment):
         self.after()
 
 
-class _Job(NamedTuple):
-    """A job that a client has under way."""
-
-    serial: int
-    arrived: Then
-    crashed: Then
-
-
 class RealWorld(World):
     """Clients that are processes; the times of the scenario's laws are slept by them.
 
     Idling, and absence by a law, are waited for here: nothing is sent then.
-
-    Args:
-        played: Timeline of which it is the world.
-        lines: Conversations with the clients.
-        processes: The clients' processes.
-        learner: The server's model.
-        scale: Real seconds of a virtual one.
 
     Raises:
         ScenarioError: The scenario has links that no machine can act out.
@@ -203,7 +188,8 @@ class RealWorld(World):
         self._there: set[int] = set()  # joined and ready
         self._back: dict[int, float] = {}  # killed: when they are started again
         self._asked: dict[int, tuple[int, Then]] = {}
-        self._jobs: dict[int, _Job] = {}
+        # Serial numbers, and what follows when they have arrived or crashed.
+        self._jobs: dict[int, tuple[int, Then, Then]] = {}
         self._serial = 0
         self._slowed = [1.0] * played.num_clients
         self._logged = 0
@@ -281,13 +267,7 @@ class RealWorld(World):
         return ask
 
     def give(self, client: int, arrived: Then, crashed: Then) -> None:
-        """Sends a client the model and its job, which has just read.
-
-        Args:
-            client: Number of the client, from 0.
-            arrived: Called with it when its contribution has arrived.
-            crashed: Called with it when it is gone.
-        """
+        """Sends a client the model and its job, which has just read."""
         now, job = self.env.now, self.recorder.current_job(client)
         download = self.transit(Purpose.DOWNLOAD, client)
         compute = self.computing(client, job, now + download)
@@ -295,7 +275,7 @@ class RealWorld(World):
         sent = now + download + compute
         upload = self.transit(Purpose.UPLOAD, client, sent)
         self._serial += 1
-        self._jobs[client] = _Job(self._serial, arrived, crashed)
+        self._jobs[client] = self._serial, arrived, crashed
         more, body = self._learner.read(client)
         slow, scale = self._slowed[client], self._scale
         job_header = {
@@ -341,7 +321,6 @@ class RealWorld(World):
         )
 
     def _hear(self, client: int, message: Envelope) -> None:
-        """Hears a client; one that says what makes no sense is dropped."""
         try:
             match message.header["type"]:
                 case "here":
@@ -355,7 +334,10 @@ class RealWorld(World):
                     self._there.discard(client)
                     self._lose(client)
                 case "read":
-                    self._answer(client, message)
+                    number, then = self._asked.get(client, (-1, None))
+                    if message.header.get("number") == number and then is not None:
+                        del self._asked[client]
+                        then(client)
                 case "update":
                     self._arrives(client, message)
                 case other:
@@ -365,15 +347,9 @@ class RealWorld(World):
             self._there.discard(client)
             self._lose(client)
 
-    def _answer(self, client: int, message: Envelope) -> None:
-        number, then = self._asked.get(client, (-1, None))
-        if message.header.get("number") == number and then is not None:
-            del self._asked[client]
-            then(client)
-
     def _arrives(self, client: int, message: Envelope) -> None:
-        job = self._jobs.get(client)
-        if job is None or message.header.get("serial") != job.serial:
+        serial, arrived, _ = self._jobs.get(client, (-1, None, None))
+        if arrived is None or message.header.get("serial") != serial:
             return  # of a job that was stopped
         now, clock = self.env.now, self.clock_of_testbed
         started, computed = map(clock.virtual, message.numbers("times", 2))
@@ -382,19 +358,19 @@ class RealWorld(World):
         self._learner.arrive(client, message)
         del self._jobs[client]
         self.timing[client] = (started, computed, computed, now, 1)
-        job.arrived(client)
+        arrived(client)
 
     def _lose(self, client: int) -> None:
         """Ends what a client had under way that has gone."""
         job = self._jobs.pop(client, None)
         if job is not None:
-            job.crashed(client)
+            _, _, crashed = job
+            crashed(client)
         elif client in self._asked and client not in self._back:
             _, then = self._asked.pop(client)
             then(client)  # which finds that it has left
 
     def _happens(self, fault: Fault) -> Callable[[int], None]:
-        """Returns what lets a fault happen to a client."""
         amount = fault.amount
 
         def kill(client: int) -> None:

@@ -36,9 +36,7 @@ def export(
 
 
 @app.command()
-def track(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
-) -> None:
+def track(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> None:
     """Logs a running study's evaluations for TensorBoard; uploads nothing.
 
     They are in FOLDER/track-tensorboard, which is replaced. The command ends when the

@@ -6,14 +6,14 @@ board has the same numbers as an export afterwards.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ....analysis.files import ROOM, written
 from ....analysis.frames import Study
 from ...files.study import load
 from ...files.study.study import look_until_complete
-from .records import RunRecord, has_ended, opening, records, values
+from .records import Row, RunRecord, has_ended, opening, records, values
 from .tensorboard import RunFiles, check_library
 
 EVERY_S = 2.0
@@ -53,11 +53,7 @@ def follow(folder: str | Path) -> Path:
 
 
 class _Followed:
-    """What TensorBoard has received of a study.
-
-    Args:
-        folder: Folder of the event files.
-    """
+    """What TensorBoard has received of a study."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -100,17 +96,13 @@ class _Followed:
 
 
 class _FollowedRun:
-    """What TensorBoard has received of one run.
-
-    Args:
-        files: The event files of the run.
-    """
+    """What TensorBoard has received of one run."""
 
     def __init__(self, files: RunFiles) -> None:
         self.files = files
         self._logged: dict[tuple[float, int], set[str]] = {}
 
-    def log(self, rows: list[dict[Any, Any]]) -> None:
+    def log(self, rows: Sequence[Row]) -> None:
         """Logs what was not logged before.
 
         Args:
@@ -127,15 +119,10 @@ class _FollowedRun:
 
 
 def _of_runs(study: Study, wanted: list[int]) -> Study:
-    """Returns some runs of a study, with those files alone that may hold their rows."""
     entries = [run for run in study.manifest["runs"] if run["run"] in {*wanted}]
     writers = {f"{run['task']:05d}" for run in entries if "task" in run} | {"all"}
     files = {
-        table: {file: seal for file, seal in mine.items() if _writer(file) in writers}
+        table: {f: seal for f, seal in mine.items() if f.split("-")[1] in writers}
         for table, mine in study.files.items()
     }
     return Study(study.folder, {**study.manifest, "runs": entries}, files)
-
-
-def _writer(file: str) -> str:
-    return file.split("-")[1]

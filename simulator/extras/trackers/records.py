@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ....analysis import staleness
+from ....analysis.facts import Entry
 from ....analysis.frames import Study
 from ...files.study import metric_of_study
 from ...scenario.study import OF_STUDY
@@ -21,6 +22,10 @@ AT_END = ("stop", "stop_reason")
 """Tags of a run that are not known before it has ended."""
 LONGEST_NAME = 60
 """Characters of a run's label in its name, so that any file system takes it."""
+
+
+Row = Mapping[Any, Any]
+"""A row of the points of a run, as pandas hands it out."""
 
 
 class RunRecord(NamedTuple):
@@ -48,7 +53,7 @@ class RunRecord(NamedTuple):
     final: dict[str, float]
 
 
-def has_ended(run: Mapping[str, Any]) -> bool:
+def has_ended(run: Entry) -> bool:
     """Says whether a run of a manifest has results."""
     return run["stop"] not in WITHOUT_RESULTS
 
@@ -75,23 +80,19 @@ def records(study: Study) -> Iterator[RunRecord]:
         )
 
 
-def opening(study: Study, run: Mapping[str, Any]) -> RunRecord:
+def opening(study: Study, run: Entry) -> RunRecord:
     """Returns what is known of a run that is under way."""
     tags = {k: v for k, v in _tags(study, run).items() if k not in AT_END}
     config = flat(run.get("scenario", {}))
     return RunRecord(_name(run), run["label"], config, tags, pd.DataFrame(), {})
 
 
-def values(row: Any) -> dict[str, float]:
-    """Returns what was measured in a row of `RunRecord.points`, by name.
-
-    Args:
-        row: Row of `DataFrame.to_dict("records")`.
-    """
+def values(row: Row) -> dict[str, float]:
+    """Returns what was measured in a row of `RunRecord.points`, by name."""
     return {name: float(value) for name, value in row.items() if not pd.isna(value)}
 
 
-def flat(scenario: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+def flat(scenario: Entry) -> dict[str, bool | int | float | str]:
     """Returns the entries of a run's scenario by dotted keys; lists as JSON.
 
     What is null or empty, or the same for all runs of a study, is left out.
@@ -99,7 +100,7 @@ def flat(scenario: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
     return dict(_leaves({k: v for k, v in scenario.items() if k not in NOT_OF_RUN}))
 
 
-def measures(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
+def measures(study: Study, run: Entry) -> dict[str, str]:
     """Returns unit and better direction of a run's metrics, `unit_...`, `better_...`.
 
     What has no unit has no such entry.
@@ -116,7 +117,7 @@ def measures(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(tree: Entry, above: str = "") -> Iterator[tuple[str, bool | float | str]]:
     for key, value in tree.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
@@ -128,12 +129,12 @@ def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield name, value
 
 
-def _name(run: Mapping[str, Any]) -> str:
+def _name(run: Entry) -> str:
     plain = re.sub(r"[^\w.=]+", "-", run["label"], flags=re.ASCII).strip("-.")
     return f"{run['run']:04d}-{plain[:LONGEST_NAME]}-r{run['replicate']}"
 
 
-def _tags(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
+def _tags(study: Study, run: Entry) -> dict[str, str]:
     told = {
         "study": study.manifest["name"],
         **{key: run.get(key) for key in ("variant", "label", "replicate", "seed")},
@@ -144,7 +145,6 @@ def _tags(study: Study, run: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _costs(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns the largest epsilon and mu of a client, by time; a column each."""
     found = pd.DataFrame({"time": table["time"].unique()})
     for column in ("epsilon", "mu"):
         known = table.dropna(subset=column) if column in table else table.iloc[:0]
@@ -169,7 +169,7 @@ def _kind_of(table: pd.DataFrame) -> dict[str, str]:
     return found
 
 
-def _final(run: Mapping[str, Any], stale: pd.DataFrame) -> dict[str, float]:
+def _final(run: Entry, stale: pd.DataFrame) -> dict[str, float]:
     names = ("commits", "contributions", "virtual_s", "elapsed_s", "diverged_at_commit")
     found = {name: float(run[name]) for name in names if run.get(name) is not None}
     for quantity, mine in stale.groupby("quantity"):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...parts.extras import extra
-from .records import RunRecord
+from .records import Row, RunRecord
 
 
 class RunFiles:
@@ -14,18 +14,14 @@ class RunFiles:
     that TensorBoard's relative axis shows virtual seconds. What is known at the end
     alone is called `final/NAME`. The resolved scenario stands as hyper-parameters, the
     tags as text. Event files hold scalars in 32 bits: large counts are rounded.
-
-    Args:
-        folder: Folder of all runs, in which one is made for this run.
-        name: Name of the run.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         writer = _library("tensorboardX").SummaryWriter
-        self._writer: Any = writer(logdir=str(folder / name))
+        self._writer = writer(logdir=str(folder / name))
         self._last = 0, 0.0
 
-    def log(self, row: Any, measured: dict[str, float]) -> None:
+    def log(self, row: Row, measured: dict[str, float]) -> None:
         """Takes what was measured at the point of a row of `RunRecord.points`."""
         commits, time = int(row["commits"]), float(row["time"])
         for name, value in measured.items():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stalesim.simulator import studies
-from stalesim.simulator.extras.clusters import claimed, merging, takers
+from stalesim.simulator.extras.clusters import merging, takers
 from stalesim.simulator.extras.clusters.claims import LOST, Claimed, Claims, Pace
 from stalesim.simulator.extras.clusters.commands import seconds
 from stalesim.simulator.files.study import COLUMNS, DISK, Study, load
@@ -170,7 +170,7 @@ def test_takers_that_are_killed_and_stopped(whole: Study, folder: Path) -> None:
 ONE = """
 import os, signal, sys
 from pathlib import Path
-from stalesim.simulator.extras.clusters import claimed, takers
+from stalesim.simulator.extras.clusters import takers
 from stalesim.simulator.studies import running
 from stalesim.simulator.files.study import DISK
 folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
@@ -180,7 +180,7 @@ def tell(now):
     if stops:
         stops = False
         os.kill(os.getpid(), signal.SIGSTOP)
-claimed.take_one(task, folder, tell)
+takers.take_one(task, folder, tell)
 """
 
 
@@ -211,7 +211,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
     with pytest.raises(StudyError, match="must be written by the process that runs"):
-        claimed.take_one(task, folder, lambda _: None)
+        takers.take_one(task, folder, lambda _: None)
     assert not (folder / LOCKS).exists()
 
 
@@ -221,7 +221,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
 ) -> None:
     [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
-    done = claimed.take_one(task, folder, lambda _: None)
+    done = takers.take_one(task, folder, lambda _: None)
     assert {end["stop"] for end in done.ends.values()} == {"commits"}
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)

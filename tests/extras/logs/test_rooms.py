@@ -62,15 +62,15 @@ def planted(n: int, seed: int) -> np.ndarray:
 
 def test_planted_rooms_are_found_and_taken_out() -> None:
     every = rounds(planted(600, 3))
-    fit = fit_together(every, [MEASURED] * 8, [FACTOR] * 8, 0.0)
-    assert {one.room.clients for one in fit.rooms} == {(0, 1, 4), (5, 6)}
-    assert fit.shared is None
-    for one in fit.rooms:
-        assert one.slowdown["kind"] == "shared"
-        assert one.slowdown["clients"] == [client + 1 for client in one.room.clients]
+    clients, shared, rooms = fit_together(every, [MEASURED] * 8, [FACTOR] * 8, 0.0)
+    assert {room.clients for room, _, _ in rooms} == {(0, 1, 4), (5, 6)}
+    assert shared is None
+    for room, slowdown, values in rooms:
+        assert slowdown["kind"] == "shared"
+        assert slowdown["clients"] == [client + 1 for client in room.clients]
         # 600 steps of correlation 0.9 are worth 32: a spread's error is 12 %.
-        assert abs(np.log(np.log(one.values).std() / 0.3)) < 4 * 0.12
-    spreads = [np.log(own.values).std() for own in fit.clients]
+        assert abs(np.log(np.log(values).std() / 0.3)) < 4 * 0.12
+    spreads = [np.log(own.values).std() for own in clients]
     assert max(spreads) < 0.3 < np.log(every[0].seconds).std()
 
 

@@ -53,9 +53,9 @@ def shared_world(seed: int, spread: float) -> list[Series]:
 def test_a_shared_factor_is_found_and_taken_out() -> None:
     fits, shared = fit_clients(shared_world(1, 0.5), [MEASURED] * 6, 0.0)
     assert shared is not None
-    assert shared.slowdown["kind"] == "shared"
+    assert shared["kind"] == "shared"
     # 350 steps of correlation 0.9 are worth 18: the spread's error is 17 %.
-    assert abs(np.log(shared.slowdown["factor"]["of"]["s"] / 0.5)) < 4 * 0.17
+    assert abs(np.log(shared["factor"]["of"]["s"] / 0.5)) < 4 * 0.17
     assert all(fit.memory == "independent" for fit in fits)
     assert 0.15 < np.median([np.log(fit.values).std() for fit in fits]) < 0.25
 

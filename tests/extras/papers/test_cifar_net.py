@@ -5,8 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.extras.papers.cifar_net import net, network
-from stalesim.simulator.extras.papers.cifar_net.counter import Counter
-from stalesim.simulator.extras.papers.cifar_net.net import num_groups
+from stalesim.simulator.extras.papers.cifar_net.net import Counter, num_groups
 from stalesim.simulator.extras.papers.cifar_net.network import CifarNetwork
 from stalesim.simulator.extras.papers.cifar_net.networks import NETWORKS, apply, tally
 from stalesim.simulator.extras.papers.cifar_net.part import CifarNet

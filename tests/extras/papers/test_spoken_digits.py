@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stalesim.simulator.extras.papers.data.spoken_digits import spectrum
+from stalesim.simulator.extras.papers.data.spoken_digits import recordings as spectrum
 from stalesim.simulator.extras.papers.data.spoken_digits.part import (
     ARCHIVE,
     SpokenDigits,

@@ -13,7 +13,7 @@ import pytest
 from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.extras.rl import world as rollouts
 from stalesim.simulator.extras.rl.arithmetic import EQUALS
-from stalesim.simulator.extras.rl.policy_gradient import estimate
+from stalesim.simulator.extras.rl.policy_gradient import policies as estimate
 from stalesim.simulator.extras.rl.policy_gradient.kernel import (
     OF_ACTIONS,
     OF_ROWS,
@@ -170,8 +170,8 @@ def test_without_staleness_all_corrections_are_none() -> None:
     )
     gain = jnp.asarray([-1.0, 0.0, 2.0])
     for correction in ("none", "importance", "truncated", "clipped"):
-        found = estimate.weighted(correction, jnp.asarray(1.0), jnp.ones(3), gain)
-        assert found.weight.tolist() == [1, 1, 1]
+        weight, _ = estimate.weighted(correction, jnp.asarray(1.0), jnp.ones(3), gain)
+        assert weight.tolist() == [1, 1, 1]
 
 
 MODEL = LinearClassifier(num_outputs=3, num_features=1)
@@ -205,9 +205,9 @@ def expected(
             reward = (actions == RIGHT[place]).astype(mine.dtype)
             gain = estimate.advantages(advantage, reward, 2)
             ratio = jax.lax.stop_gradient(jnp.exp(mine - theirs))
-            found = estimate.weighted(correction, jnp.asarray(limit), ratio, gain)
+            weight, _ = estimate.weighted(correction, jnp.asarray(limit), ratio, gain)
             chance = jnp.exp(theirs).prod() / len(CONTEXTS)
-            total += chance * jnp.mean(found.weight * gain * mine)
+            total += chance * jnp.mean(weight * gain * mine)
         return total
 
     def reward(weights: Any) -> Any:

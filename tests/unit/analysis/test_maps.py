@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from stalesim.analysis import style
-from stalesim.analysis.figures import heat_maps, maps
+from stalesim.analysis.figures import heat_maps
 from stalesim.analysis.figures.heat_maps import heat_map
 from stalesim.analysis.figures.winner_maps import of_target, winner_map, winners
 from stalesim.analysis.targets import default_target
@@ -138,7 +138,7 @@ def test_a_third_key_can_be_fixed() -> None:
 def test_colours() -> None:
     for place, ink in ((0.0, "white"), (1.0, "black")):
         color = mpl.colormaps[style.COLORMAP](place)
-        assert maps.readable_on(color) == ink
+        assert heat_maps.readable_on(color) == ink
     commits = _study().table("evaluations")["commits"] + 1
     norm = heat_maps._norm(commits, logarithmic=True)
     assert (norm.vmin, norm.vmax) == (1, 21)

@@ -19,7 +19,7 @@ def test_differences_are_paired() -> None:
     base, more = np.array([0.4, 0.6, 0.8]), np.array([0.09, 0.1, 0.11])
     study = Curves({"b": [[x] * 3 for x in base], "a": [[x] * 3 for x in base + more]})
     table = paired.against(study, "b", target=0.45)
-    assert table.columns.tolist() == list(paired.Difference._fields)
+    assert table.columns.tolist() == list(paired.COLUMNS)
     assert table["group"].unique().tolist() == ["a"]
     row = table.set_index("quantity").loc["final"]
     assert row["difference"] == pytest.approx(0.1)

@@ -94,7 +94,7 @@ def test_a_value_is_fixed_by_what_is_printed_of_it() -> None:
     cells = [("base", {"law": each, "x": x}, [0.5]) for each in laws for x in (1, 2)]
     study = Grid(cells)
     for value in ("lognorm(scale=0.3 s=2)", laws[1]):
-        (line,) = lines_over(study, "x", {"law": value}).lines
+        ((line,), _) = lines_over(study, "x", {"law": value})
         assert len(line.groups) == 2
         assert all("'s': 2" in group for group in line.groups)
         assert [is_at({"law": each}, {"law": [value]}) for each in laws] == [0, 1]
@@ -115,27 +115,27 @@ def test_every_group_is_in_one_line() -> None:
             ("half", {"y": 2}, [0.8]),
         ]
     )
-    drawn = lines_over(study, "x")
-    groups = [group for line in drawn.lines for group in line.groups]
+    lines, along = lines_over(study, "x")
+    groups = [group for line in lines for group in line.groups]
     assert sorted(groups) == sorted({run["label"] for run in study.manifest["runs"]})
-    assert [line.label for line in drawn.lines] == [
+    assert [line.label for line in lines] == [
         *(f"{v}, y={y}, z={z}" for v in "ab" for y in (1, 2) for z in "pq"),
         "free",
         *("half, y=1", "half, y=2"),
     ]
-    assert [line.is_level for line in drawn.lines] == [False] * 8 + [True] * 3
-    assert drawn.along == []
-    confined = lines_over(study, "x", {"y": 2, "z": "p"})
-    assert [line.label for line in confined.lines] == ["a", "b", "free", "half"]
+    assert [line.is_level for line in lines] == [False] * 8 + [True] * 3
+    assert along == ""
+    confined, _ = lines_over(study, "x", {"y": 2, "z": "p"})
+    assert [line.label for line in confined] == ["a", "b", "free", "half"]
 
 
 def test_keys_that_change_along_a_line_are_named() -> None:
     study = Grid([("base", {"x": x, "lr": 1 / x}, [0.5, 0.6]) for x in (1, 2, 4)])
-    drawn = lines_over(study, "x")
-    assert [line.groups for line in drawn.lines] == [
+    lines, along = lines_over(study, "x")
+    assert [line.groups for line in lines] == [
         ["base, x=1, lr=1.0", "base, x=2, lr=0.5", "base, x=4, lr=0.25"]
     ]
-    assert drawn.along == ["lr"]
+    assert along == "along with it changes lr"
     figure = sweeps.final_over(study, "x")
     assert "along with it changes lr" in note_of(figure)
 

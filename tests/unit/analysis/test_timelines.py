@@ -14,7 +14,7 @@ from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt
 from stalesim.analysis.laws import laws
 from stalesim.analysis.theory import gossip
-from stalesim.analysis.timelines import comparison, drawing, measures
+from stalesim.analysis.timelines import drawing, measures
 from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
@@ -324,8 +324,8 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
     # K clients with exponential delays of mean 1 s contribute K times a second.
     assert sorted(known.round(9).unique()) == ([2, 3, 60] if sweep else [2])
     assert compared["x"].isna().all() == (not sweep)
-    figure = comparison.comparison(compared, "x")
-    assert len(figure.axes) == len(comparison.PANELS)
+    figure = drawing.comparison(compared, "x")
+    assert len(figure.axes) == len(drawing.PANELS)
     assert (figure.axes[0].get_xscale() == "log") == bool(sweep)
 
 

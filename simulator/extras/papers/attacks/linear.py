@@ -51,9 +51,7 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
 
 
 def without_regulariser(
-    gradient: Float[np.ndarray, "C F+1"],
-    weights: Float[np.ndarray, "C F+1"],
-    l2: float,
+    gradient: Float[np.ndarray, "C F+1"], weights: Float[np.ndarray, "C F+1"], l2: float
 ) -> Float[np.ndarray, "C F+1"]:
     """Returns a gradient less that of `l2 / 2 * |weights|^2`, which spares biases.
 

@@ -68,24 +68,6 @@ COURSES = (
 """Courses that are tried, in this order."""
 
 
-class Recovered(NamedTuple):
-    """Result of a search.
-
-    Attributes:
-        image: Image, plane by plane, in [0, 1]; NaN where the message is zero.
-        label: Class that the message names.
-        distance: Distance to the message in the network itself; all layers weigh 1, and
-            the first convolution weighs 0 where it is not used. Below 1e-3 the image is
-            as good as sure.
-        tried: Number of courses.
-    """
-
-    image: Float[np.ndarray, " F"]
-    label: int
-    distance: float
-    tried: int
-
-
 def invert(
     model: "CnnNetwork",
     weights: Float[np.ndarray, " P"],
@@ -94,7 +76,7 @@ def invert(
     use_first: bool = True,
     l2: float = 0.0,
     courses: tuple[Course, ...] = COURSES,
-) -> Recovered:
+) -> tuple[Float[np.ndarray, " F"], int, float]:
     """Returns the image and the class of the one sample whose gradient this is.
 
     Args:
@@ -108,6 +90,11 @@ def invert(
         l2: Coefficient of the regulariser in the message, which spares biases.
         courses: Courses to try until one ends within `ENOUGH`; the nearest is kept.
 
+    Returns:
+        The image, plane by plane, in [0, 1], NaN where the message is zero; the class
+        that the message names; and the distance to the message in the network itself,
+        in which all layers weigh 1, and the first convolution 0 where it is not used.
+
     Raises:
         ValueError: The weights or message are not as long as the model's, or not
             finite, or there is no course.
@@ -120,21 +107,20 @@ def invert(
         slopes = np.asarray(model.parts(jnp.asarray(message)).bias)
     size = float(np.linalg.norm(slopes))
     if size == 0:
-        nothing = np.full(math.prod(model.image), np.nan)
-        return Recovered(nothing, NO_LABEL, float("nan"), 0)
+        nothing = np.full(model.depth * model.height * model.width, np.nan)
+        return nothing, NO_LABEL, float("nan")
     flat = jnp.asarray(weights, jnp.float32)
     targets = model.parts(jnp.asarray(message / size, jnp.float32))
-    best, nearest, tried = np.empty(0), np.inf, 0
+    best, nearest = np.empty(0), np.inf
     for course in courses:
         image = _follow(model, flat, targets, course, use_first=use_first)
         without_variation = (float(use_first), 0.0)
         far = float(_hard(model, flat, targets, without_variation, image)[0])
-        tried += 1
         if far < nearest or not best.size:
             best, nearest = image, far
         if far < ENOUGH:
             break
-    return Recovered(best, int(np.argmin(slopes)), nearest, tried)
+    return best, int(np.argmin(slopes)), nearest
 
 
 def _follow(
@@ -145,7 +131,6 @@ def _follow(
     *,
     use_first: bool,
 ) -> Float[np.ndarray, " F"]:
-    """Returns the image at the end of a course."""
     first = course.first if use_first else 0.0
     parts = model.parts(flat)
     image = np.full(math.prod(model.image), START)
@@ -164,8 +149,6 @@ def _descend(
     image: Float[np.ndarray, " F"],
     steps: int,
 ) -> Float[np.ndarray, " F"]:
-    """Returns a minimum near an image, within the bounds of a pixel."""
-
     def with_slope(at: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = function(jnp.asarray(at, jnp.float32))
         return float(value), np.asarray(slope, np.float64)
@@ -203,15 +186,7 @@ def _smooth(
     numbers: tuple[float, float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
-    """Returns what is minimised in the smooth network, and its gradient.
-
-    Args:
-        model: Network to smooth.
-        parts: Weights of the network.
-        targets: "Parts" of the search.
-        numbers: Weights of the first convolution and of the variation; sharpness.
-        image: Image at which they are compared.
-    """
+    """Returns what is minimised in the smooth network, and its gradient."""
     first, smoothness, sharpness = numbers
 
     def objective(at: Float[Array, " F"]) -> Float[Array, ""]:
@@ -236,7 +211,6 @@ def _hard(
     numbers: tuple[float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
-    """Returns what is minimised in the network itself, and its gradient."""
     first, smoothness = numbers
 
     def objective(at: Float[Array, " F"]) -> Float[Array, ""]:

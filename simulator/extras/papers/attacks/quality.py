@@ -4,8 +4,6 @@ All functions take the client's image, in [0, 1], and a recovered one of the sam
 planes first if there are several. Other shapes are a ValueError.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from jaxtyping import Float
 
@@ -19,36 +17,24 @@ STABILISERS = (0.01**2, 0.03**2)
 """Constants of luminance and of contrast."""
 
 
-class Quality(NamedTuple):
-    """Measures of one recovered image; NaN where nothing was recovered.
-
-    Attributes:
-        psnr: Peak signal-to-noise ratio of the image as it was recovered, dB.
-        psnr_aligned: The same with the brightness and contrast that fit best, dB.
-        ssim: Structural similarity of the image as it was recovered, in [-1, 1].
-        correlation: Correlation of pixels, without sign, in [0, 1].
-    """
-
-    psnr: float
-    psnr_aligned: float
-    ssim: float
-    correlation: float
-
-
 def compare(
     true: Float[np.ndarray, "*d H W"], found: Float[np.ndarray, "*d H W"]
-) -> Quality:
-    """Returns all measures.
+) -> dict[str, float]:
+    """Returns all measures by name; NaN where nothing was recovered.
+
+    That are the peak signal-to-noise ratio of the image as it was recovered, dB, the
+    same with the brightness and contrast that fit best, structural similarity, in [-1,
+    1], and the correlation of pixels, without sign, in [0, 1].
 
     Raises:
         ValueError: The shapes differ, or a side is shorter than the window.
     """
-    return Quality(
-        psnr(true, found),
-        psnr(true, aligned(true, found)),
-        ssim(true, found),
-        correlation(true, found),
-    )
+    return {
+        "psnr": psnr(true, found),
+        "psnr_aligned": psnr(true, aligned(true, found)),
+        "ssim": ssim(true, found),
+        "correlation": correlation(true, found),
+    }
 
 
 def psnr(true: Float[np.ndarray, "..."], found: Float[np.ndarray, "..."]) -> float:
@@ -128,7 +114,6 @@ def ssim(
 
 
 def _window(side: int) -> Float[np.ndarray, " side"]:
-    """Returns a Gaussian whose product with itself is the square window."""
     offsets = np.arange(side) - (side - 1) / 2
     weights = np.exp(-0.5 * (offsets / SPREAD) ** 2)
     return weights / weights.sum()
@@ -137,7 +122,6 @@ def _window(side: int) -> Float[np.ndarray, " side"]:
 def _blurred(
     image: Float[np.ndarray, "*d H W"], window: Float[np.ndarray, " side"]
 ) -> Float[np.ndarray, "*d h w"]:
-    """Returns the weighted means of all windows that lie inside the image."""
     for axis in (-1, -2):
         views = np.lib.stride_tricks.sliding_window_view(image, window.size, axis)
         image = views @ window
@@ -145,7 +129,6 @@ def _blurred(
 
 
 def _centred(image: Float[np.ndarray, "..."]) -> tuple[np.ndarray, float]:
-    """Returns deviations from the mean, and their sum of squares, 0 if constant."""
     if np.ptp(image) == 0:  # the mean may be rounded
         return np.zeros_like(image), 0.0
     centred = image - image.mean()

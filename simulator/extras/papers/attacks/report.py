@@ -1,7 +1,8 @@
-"""Tables and a figure of what attacks on the probed messages of a study recovered."""
+"""Attacks on the probed messages of a study, and tables and figures of images."""
 
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .....analysis.figures import style
+from .....analysis.figures.files import save_figure
+from .....analysis.files import ROOM, written
+from .....analysis.frames import Study, joined
 from .....analysis.statistics import t_interval
+from ....catalogue.algorithms.edge_cloud.part import NoisyEdgeCloud
+from ....files.study import StudyError
+from ....problem.data.images import image_shape
+from ....scenario.scenario import Scenario
 from . import linear, quality
 
 if TYPE_CHECKING:
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 Attack = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 """Gives an image, flat, from a flat message and the flat weights it was taken at."""
 
-METRICS = quality.Quality._fields
+METRICS = ("psnr", "psnr_aligned", "ssim", "correlation")
 PADDING = 2**31 - 1
 """Sample of a batch that is none."""
 KEPT = ("run", "group", "replicate", "commit", "time", "client", "job")
@@ -58,18 +66,13 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
 
 
 def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
-    """Returns gradient matching for the convolutional network, which needs the weights.
-
-    Args:
-        model: Network of the clients.
-        options: Options of `matching.invert`.
-    """
+    """Returns gradient matching for the convolutional network; it needs the weights."""
     from . import matching
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
         if state is None:
             raise ValueError("state must be known of a network; probe the state too")
-        return matching.invert(model, state, message, **options).image
+        return matching.invert(model, state, message, **options)[0]
 
     return attack
 
@@ -92,7 +95,7 @@ def recover(
 
     Returns:
         A row per probe: whose it is, `sample` (the batch's first) and `num_samples`,
-        the measures of `quality.Quality` (means over the batch; NaN where there is no
+        the measures of `quality.compare` (means over the batch; NaN where there is no
         image), and the images `true` (the batch's mean) and `found`.
 
     Raises:
@@ -116,11 +119,11 @@ def recover(
                 f"{shape}"
             )
         image, truths = found.reshape(shape), samples[batch].reshape(-1, *shape)
-        measured = np.mean([quality.compare(true, image) for true in truths], axis=0)
+        each = [[*quality.compare(true, image).values()] for true in truths]
         rows.append(
             {column: row[column] for column in kept}
             | {"sample": int(batch[0]), "num_samples": len(batch)}
-            | dict(zip(METRICS, measured.tolist(), strict=True))
+            | dict(zip(METRICS, np.mean(each, axis=0).tolist(), strict=True))
             | {"true": truths.mean(axis=0), "found": image}
         )
     columns = [*kept, "sample", "num_samples", *METRICS, "true", "found"]
@@ -165,10 +168,6 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
 
     Each group shows its first run. Of more than 7 commits, 7 are shown, evenly spread
     from the first to the last.
-
-    Args:
-        recovered: Table as `recover` returns it; groups stand in its order.
-        title: Title of the figure.
 
     Raises:
         ValueError: There are no probes.
@@ -218,7 +217,6 @@ def _draw(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _stretched(image: np.ndarray) -> np.ndarray:
-    """Returns an image with grey from black to white, as a viewer would set it."""
     low, high = np.percentile(image, SHOWN)
     if high <= low:
         low, high = image.min(), image.max()
@@ -226,6 +224,79 @@ def _stretched(image: np.ndarray) -> np.ndarray:
 
 
 def _array(values: Any) -> np.ndarray | None:
-    """Returns the numbers of a cell, or None where it has none."""
     array = np.asarray(values, np.float64)
     return array if array.ndim else None
+
+
+def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
+    """Recovers images from what the server of a study received.
+
+    Linear models by their closed form, the convolutional network by gradient matching,
+    for which the weights must have been probed as well.
+
+    Args:
+        study: Study whose scenario has a `probe`.
+        what: `message`, or `gradient` for what no noise would give.
+        most: Probes of a group and commit that are looked at, >= 1.
+
+    Returns:
+        As `recover` returns it, all groups one after the other.
+
+    Raises:
+        StudyError: Nothing was probed, or not what the attack needs.
+    """
+    probes = joined(study, "probes")
+    if probes.empty or what not in probes:
+        raise StudyError(
+            f"study {study.manifest['name']!r} must have probed {what}; add probe: "
+            f"{{every: 1000, what: [{what}, state]}} to its scenario and run it again"
+        )
+    probes = probes.groupby(["group", "commit"], sort=False).head(most)
+    scenarios = {run["run"]: run["scenario"] for run in study.manifest["runs"]}
+    parts = []
+    for group, mine in probes.groupby("group", sort=False):
+        scenario = Scenario.model_validate(scenarios[mine["run"].iloc[0]])
+        images, shape, method = _victim(scenario)
+        is_linear = scenario.problem.model.is_linear
+        if "state" not in mine and (not is_linear or scenario.problem.l2 > 0):
+            raise StudyError(
+                f"study {study.manifest['name']!r} must have probed the state of "
+                f"{group}; add it to probe.what and run it again"
+            )
+        parts.append(recover(mine, images, method, shape, what))
+    return pd.concat(parts, ignore_index=True)
+
+
+def save(study: Study, recovered: pd.DataFrame, folder: str | Path) -> list[Path]:
+    """Writes the measures as CSV and the images as a figure.
+
+    Raises:
+        StudyError: Something cannot be written.
+    """
+    where = Path(folder) / "attack"
+    table = where / "recovered.csv"
+    with written(table, "the table", ROOM):
+        where.mkdir(parents=True, exist_ok=True)
+        summary(recovered).to_csv(table, index=False)
+    figure = grid(recovered, study.manifest["name"])
+    return [table, *save_figure(figure, where / "recovered")]
+
+
+def _victim(scenario: Scenario) -> tuple[np.ndarray, tuple[int, ...], Attack]:
+    from ....problem.data.outputs import form
+    from ....problem.learning import dataset
+
+    problem = scenario.problem
+    data = dataset(problem.data, scenario.engine.precision)
+    outputs = form(problem, data).num_outputs
+    given = getattr(problem.model, "image", None)
+    height, width, depth = image_shape(data.x_train.shape[1], given)
+    shape = (height, width) if depth == 1 else (depth, height, width)
+    if problem.model.is_linear:
+        return data.x_train, shape, linear_attack(outputs, problem.l2)
+    model = problem.model.make(outputs, data.x_train.shape[1], "horizontal")
+    algorithm = scenario.algorithm
+    noisy = isinstance(algorithm, NoisyEdgeCloud)
+    first = not noisy or algorithm.noised == "all"
+    method = matching_attack(model, use_first=first, l2=problem.l2)
+    return data.x_train, shape, method

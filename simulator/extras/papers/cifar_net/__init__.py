@@ -1,8 +1,8 @@
 """Nine networks for CIFAR-10, written as plain functions over abstract layers.
 
 - `part`: options; `networks`: the nine, with the size of each.
-- `net`: the interface of layers, and how channels are widened or narrowed.
-- `counter`: layers that only count; `network`: layers that compute, with `layers`.
+- `net`: the interface of layers, how channels are widened or narrowed, and layers that
+  only count; `network`: layers that compute, with `layers`.
 
 Of these, only `network` and `layers` import JAX.
 

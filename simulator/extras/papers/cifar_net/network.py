@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from ....problem.models.flat import drawn, in_blocks, split
 from . import layers
-from .counter import Parameter, Tally
-from .net import Net, Norm, num_groups
+from .net import Net, Norm, Parameter, Tally, num_groups
 from .networks import Name, apply, tally
 
 Arrays = Sequence[Float[Array, "..."]]
@@ -30,11 +29,7 @@ class Layers(Net[Array]):
     """
 
     def __init__(
-        self,
-        parameters: Arrays,
-        *,
-        running: Arrays = (),
-        groups: int | None = None,
+        self, parameters: Arrays, *, running: Arrays = (), groups: int | None = None
     ) -> None:
         """Takes the arrays of one tracing.
 
@@ -134,17 +129,7 @@ class Layers(Net[Array]):
 
 
 class CifarNetwork(NamedTuple):
-    """One of nine networks; parameters first in the flat vector, then statistics.
-
-    Attributes:
-        name: Name of the network.
-        image: Height, width and depth, pixels.
-        num_outputs: Number of outputs, `C`.
-        norm: Normalisation of each sample's groups of channels, or of a batch's
-            channels.
-        groups: Largest number of groups of channels.
-        width: Factor of the numbers of channels.
-    """
+    """One of nine networks; parameters first in the flat vector, then statistics."""
 
     name: Name
     image: tuple[int, int, int]
@@ -196,10 +181,6 @@ class CifarNetwork(NamedTuple):
         """Returns the logits of some rows, however many, by the running statistics.
 
         These are no parameters: they have no gradient.
-
-        Args:
-            weights: Flat vector.
-            x: Images plane by plane, row by row.
         """
         parameters, statistics = self._parts(weights)
         running = lax.stop_gradient(statistics)
@@ -213,10 +194,6 @@ class CifarNetwork(NamedTuple):
         self, weights: Float[Array, " P"], x: Float[Array, "S F"]
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
         """Returns the logits of a batch, normalised by itself, and its statistics.
-
-        Args:
-            weights: Flat vector; its own running statistics are not used.
-            x: Images plane by plane, row by row; all of them count.
 
         Returns:
             The logits; means and unbiased variances in the order of the vector's end,
@@ -238,7 +215,6 @@ class CifarNetwork(NamedTuple):
     def _parts(
         self, weights: Float[Array, " P"]
     ) -> tuple[list[Float[Array, "..."]], list[Float[Array, "..."]]]:
-        """Returns the arrays of parameters and those of statistics."""
         parts = split(weights, [each.shape for each in self._all()])
         learned = len(self.tally.parameters)
         return parts[:learned], parts[learned:]

@@ -8,8 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 from ....parts.errors import ScenarioError
-from .counter import Counter, Tally
-from .net import Net, Norm, T, Widen, widened
+from .net import Counter, Net, Norm, T, Tally, Widen, widened
 
 Name = Literal[
     "resnet18",
@@ -269,15 +268,7 @@ LEAST = {"vgg19": 2 ** len(VGG19)}
 
 
 def apply(name: Name, net: Net[T], x: T, num_outputs: int, width: float) -> T:
-    """Applies a network's layers to images, which the layers count or compute.
-
-    Args:
-        name: Name of the network.
-        net: Layers.
-        x: Images.
-        num_outputs: Number of outputs for an image.
-        width: Factor of the numbers of channels.
-    """
+    """Applies a network's layers to images, which the layers count or compute."""
     x = NETWORKS[name](net, x, partial(widened, width=width))
     return net.dense(net.mean(x), num_outputs)
 
@@ -287,13 +278,6 @@ def tally(
     name: Name, image: tuple[int, int, int], num_outputs: int, width: float, norm: Norm
 ) -> Tally:
     """Returns the arrays of a network.
-
-    Args:
-        name: Name of the network.
-        image: Height, width and depth, pixels.
-        num_outputs: Number of outputs for an image.
-        width: Factor of the numbers of channels.
-        norm: Normalisation of the channels.
 
     Raises:
         ScenarioError: The images are too small.

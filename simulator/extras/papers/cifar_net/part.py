@@ -8,7 +8,6 @@ from ....problem.data.base import Dataset
 from ....problem.data.images import image_shape
 from ....problem.data.outputs import OutputForm
 from ....problem.models.parts import Model, ModelCounts
-from .counter import Tally
 from .net import Norm
 from .networks import Name, tally
 
@@ -44,17 +43,16 @@ class CifarNet(Model):
         return self.norm == "batch"
 
     def num_weights(self, num_features: int, num_outputs: int) -> int:
-        counted = self._tally(num_features, num_outputs)
-        return counted.num_parameters + counted.num_statistics
+        return self._counts(num_features, num_outputs).num_weights
 
     def counts(self, data: Dataset, form: OutputForm) -> ModelCounts:
-        counted = self._tally(data.x_train.shape[1], form.num_outputs)
-        total = counted.num_parameters + counted.num_statistics
-        return ModelCounts(total, counted.num_statistics)
+        return self._counts(data.x_train.shape[1], form.num_outputs)
 
-    def _tally(self, num_features: int, num_outputs: int) -> Tally:
+    def _counts(self, num_features: int, num_outputs: int) -> ModelCounts:
         shape = image_shape(num_features, self.image)
-        return tally(self.name, shape, num_outputs, self.width, self.norm)
+        found = tally(self.name, shape, num_outputs, self.width, self.norm)
+        total = found.num_parameters + found.num_statistics
+        return ModelCounts(total, found.num_statistics)
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         from .network import CifarNetwork

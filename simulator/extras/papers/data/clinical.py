@@ -73,7 +73,6 @@ def statistics(
 def _extremes(
     values: Float64[np.ndarray, " M"], group: Int[np.ndarray, " M"], num: int
 ) -> tuple[Float64[np.ndarray, " G"], Float64[np.ndarray, " G"]]:
-    """Returns the least and the largest value of each group, NaN of none."""
     low, high = np.full(num, np.nan), np.full(num, np.nan)
     if group.size:
         starts = np.flatnonzero(np.diff(group, prepend=-1))
@@ -135,10 +134,6 @@ def filled(
 
     An hour without a measurement has the value of the last hour that had one, and
     before the first one the typical value.
-
-    Args:
-        means: Hourly means, NaN where there are none.
-        typical: Value of each variable that nothing is known of.
     """
     found = means.copy()
     found[:, 0] = np.where(np.isnan(found[:, 0]), typical, found[:, 0])

@@ -60,7 +60,6 @@ def identify(path: Path) -> str:
 
 
 def _is_header(line: str) -> bool:
-    """Says whether a line is the set's row of names."""
     columns = [cell.strip().strip('"') for cell in line.split(",")]
     return "LIMIT_BAL" in columns and LABEL in map(files.plain, columns)
 

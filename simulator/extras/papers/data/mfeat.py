@@ -97,7 +97,6 @@ def _samples(paths: Roles) -> Samples:
 
 
 def _view(path: Path, width: int) -> Float64[np.ndarray, "N P"]:
-    """Returns the numbers of a view's file, a row a line, blanks between them."""
     text = files.read(path).decode("utf-8", "replace")
     rows = [line.split() for line in text.splitlines() if line.strip()]
     wrong = next((i for i, row in enumerate(rows) if len(row) != width), None)

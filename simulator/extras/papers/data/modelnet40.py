@@ -60,7 +60,7 @@ class ModelNet40(Data):
         Source: Wu et al., 3D ShapeNets (2015); Su, Maji, Kalogerakis and
             Learned-Miller, Multi-view convolutional neural networks (2015).
         """
-        root = _find()
+        root, pixels = _find(), self.side**2
         if root is None:
             absent = [f"{ROOT}/CLASS/{half}" for half in HALVES]
             raise missing("modelnet40", PUBLISHED, absent)
@@ -76,7 +76,7 @@ class ModelNet40(Data):
             (arrays["x_test"], arrays["y_test"]),
             num_classes=len(_classes(root)),
             columns=_columns(self.side),
-            views=_of_views(self.side),
+            views=tuple(f"view{1 + n // pixels}" for n in range(VIEWS * pixels)),
             largest=255.0,
         )
 
@@ -94,18 +94,12 @@ class ModelNet40(Data):
 
 
 def _columns(side: int) -> tuple[str, ...]:
-    """Returns the names of the pixels, view by view, row by row."""
     return tuple(
         f"view{view}_row{row}_column{column}"
         for view in range(1, VIEWS + 1)
         for row in range(side)
         for column in range(side)
     )
-
-
-def _of_views(side: int) -> tuple[str, ...]:
-    """Returns the view of each pixel."""
-    return tuple(f"view{1 + pixel // side**2}" for pixel in range(VIEWS * side**2))
 
 
 def _find() -> Path | None:
@@ -123,7 +117,6 @@ def _find() -> Path | None:
 
 
 def _classes(root: Path) -> list[Path]:
-    """Returns the folders of the classes, in the order of their names."""
     return [
         path
         for path in sorted(root.iterdir())
@@ -132,10 +125,6 @@ def _classes(root: Path) -> list[Path]:
 
 
 def _objects(folder: Path) -> list[list[Path]]:
-    """Returns the twelve files of each object in a folder, in the order of the views.
-
-    Files belong to one object by the stem before `.obj`, not by their order.
-    """
     found: dict[str, dict[int, Path]] = {}
     for path in sorted(folder.iterdir()):
         match = NAME.match(path.name)
@@ -152,7 +141,6 @@ def _objects(folder: Path) -> list[list[Path]]:
 
 
 def _read(root: Path, side: int) -> Arrays:
-    """Returns grey images of all objects, view by view, and their classes."""
     found: Arrays = {}
     for half in HALVES:
         of_class = [_objects(folder / half) for folder in _classes(root)]
@@ -174,7 +162,6 @@ def _read(root: Path, side: int) -> Arrays:
 
 
 def _image(path: Path, side: int) -> UInt8[np.ndarray, " P"]:
-    """Returns an image in grey, reduced by taking means of its pixels."""
     from PIL import Image, UnidentifiedImageError
 
     try:

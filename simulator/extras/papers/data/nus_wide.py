@@ -48,18 +48,15 @@ PUBLISHED = Published(
 
 
 def _inputs(half: str) -> tuple[str, ...]:
-    """Returns the names of the files of features and tags."""
     features = (f"{half}_Normalized_{kind}.dat" for kind in FEATURES)
     return (*features, f"{half}_Tags1k.dat")
 
 
 def _labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
-    """Returns the names of the files of some concepts."""
     return tuple(f"Labels_{concept}_{half}.txt" for concept in concepts)
 
 
 def _file_set(concepts: Sequence[str]) -> FileSet:
-    """Returns the files of features and tags, and of some concepts."""
     names = [name for half in HALVES for name in _inputs(half)]
     names += [name for half in HALVES for name in _labels(concepts, half)]
     return FileSet("nus_wide", tuple(names), PUBLISHED, FOLDERS, NAME, identify)
@@ -117,7 +114,6 @@ class NusWide(Data):
 
 
 def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
-    """Returns the rows of one half that have exactly one concept."""
     paths = [found[name] for name in _labels(concepts, half)]
     classes = [_parse_labels(path) for path in paths]
     for path, label in zip(paths, classes, strict=True):
@@ -144,7 +140,6 @@ def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
 
 
 def _parse_labels(path: Path) -> Int[np.ndarray, " N"]:
-    """Returns 0 or 1 for each row of a file of labels."""
     cells = files.read(path).split()
     wrong = next((cell for cell in cells if cell not in (b"0", b"1")), None)
     if wrong is not None or not cells:
@@ -161,11 +156,6 @@ def _parse(
     """Returns the kept rows of a file whose numbers are separated by any blanks.
 
     Only they are parsed, line by line: the largest file has 160 million numbers.
-
-    Args:
-        path: Path of the file, gzipped or not.
-        kept: Whether each row is wanted.
-        width: Number of values in a row.
     """
     found = np.empty((kept.sum(), width), np.float32)
     row = num_rows = 0
@@ -200,7 +190,6 @@ def _parse(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Iterator[str]]:
-    """Opens a file, gzipped or not, for reading line by line."""
     try:
         with path.open("rb") as raw:
             zipped = raw.read(len(files.GZIP)) == files.GZIP

@@ -25,14 +25,10 @@ PUBLISHED = Published(
     licence="none stated; made available by AT&T for research",
     files=(
         PublishedFile(
-            TRAIN,
-            "md5:ec16c51db3855ca6c91edd34d0e9b197",
-            urls=(f"{PAGE}{TRAIN}",),
+            TRAIN, "md5:ec16c51db3855ca6c91edd34d0e9b197", urls=(f"{PAGE}{TRAIN}",)
         ),
         PublishedFile(
-            TEST,
-            "md5:8ea070ee2aca1ac39742fdd1ef5ed118",
-            urls=(f"{PAGE}{TEST}",),
+            TEST, "md5:8ea070ee2aca1ac39742fdd1ef5ed118", urls=(f"{PAGE}{TEST}",)
         ),
     ),
     copies=(
@@ -141,7 +137,6 @@ def parse(path: Path) -> tuple[Float64[np.ndarray, "N P"], Int64[np.ndarray, " N
 def _check(
     path: Path, x: Shaped[np.ndarray, "..."], labels: Shaped[np.ndarray, "..."]
 ) -> None:
-    """Refuses arrays that are not images with values from -1 to 1 and labels."""
     if not x.size:
         raise DataError(
             f"{path} must hold at least one row of {PIXELS} numbers, got none; "

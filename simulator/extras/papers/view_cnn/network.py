@@ -22,11 +22,6 @@ class ViewCnnNetwork(LayeredNetwork):
     Nothing is pooled or padded (F-11), and the outputs have no biases, since they are
     added up: 256 units of each of two parties meet in one layer of 512 parameters.
 
-    Attributes:
-        config: Options: channels, kernel and units.
-        image: Height, width and depth of a party's part of an image, pixels.
-        num_outputs: Number of outputs, `C`.
-
     Source: FedBCD, section 7 (NUS-FTL).
     """
 

@@ -38,10 +38,6 @@ class ViewCnn(Model):
 
         The last layer has no biases, since outputs of parties are added up.
 
-        Args:
-            image: Height, width and depth of a party's part of an image, pixels.
-            num_outputs: Number of outputs, `C`.
-
         Raises:
             ScenarioError: The images are too small for two convolutions without
                 padding.

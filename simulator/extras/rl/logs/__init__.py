@@ -9,7 +9,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,19 +20,19 @@ from ....files.study.disk import explained, replace
 from ....scenario.reading import read_any, to_yaml
 from ....scenario.study import expand
 from ....studies.saved import Progress, emptied, write_held
-from ..recording import KIND, PlayedWorld, source_of, sources_of
+from ..recording import KIND, source_of, sources_of
 from ..world.measures import measures
 from ..world.record import SampleOutcome
 from .reading import read_samples
 from .record import load_of, record
-from .worlds import LogWorld, world_of
+from .worlds import world_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["import_samples", "log_of"]
 
-LOG: dict[str, Any] = {
+LOG = {
     "run": 0,
     "label": "log",
     "variant": "log",
@@ -63,10 +63,13 @@ def import_samples(
     Raises:
         UserError: something in the log, an override or the folder is wrong.
     """
+    import pyarrow as pa
+    from pyarrow import parquet
+
     path, folder = Path(log), Path(folder)
     read = read_samples(path)
     found = record(read)
-    world = world_of(read, found, path.stem, folder, overrides)
+    tree, fits, remarks, tables = world_of(read, found, path.stem, folder, overrides)
     drawn = read.tokens[
         np.isfinite(read.finish) & (read.outcome != SampleOutcome.ABORTED)
     ]
@@ -74,9 +77,11 @@ def import_samples(
     values = measures(found, known.slots, read.optimizer_steps, drawn)
     file = folder / "scenario.yaml"
     with emptied(folder), explained(folder):
-        for name, columns in world.tables.items():
-            _write_table(folder / f"{name}.parquet", columns)
-        replace(DISK, file, json.dumps(world.tree, indent=1).encode())  # YAML, too
+        for name, columns in tables.items():
+            sink = pa.BufferOutputStream()
+            parquet.write_table(pa.table(columns), sink)
+            replace(DISK, folder / f"{name}.parquet", sink.getvalue().to_pybytes())
+        replace(DISK, file, json.dumps(tree, indent=1).encode())  # YAML, too
         scenario = read_any(file, overrides)
         replace(DISK, file, to_yaml(scenario).encode())
         read_too = inputs.collect(run.scenario for run in expand(scenario))
@@ -84,8 +89,12 @@ def import_samples(
             told = inputs.manifest_entries(read_too)
             held = digests.of_file(path)._asdict()
             told["inputs"][str(log)] = {"at": str(path.absolute()), **held}
-            told |= {"fits": _fits(world), "remarks": world.remarks}
-            first = source_of(LOG, scenario, lambda: PlayedWorld(found, known, values))
+            entries = [
+                {**fit._asdict(), "p": None if np.isnan(fit.p) else fit.p}
+                for fit in fits
+            ]
+            told |= {"fits": entries, "remarks": remarks}
+            first = source_of(LOG, scenario, lambda: (found, known, values))
             first.entry["scenario"] = {}  # the log itself has none
             tree, sources = scenario.model_dump(mode="json"), sources_of(scenario, 1)
             return write_held(folder, tree, [first, *sources], told, KIND, progress)
@@ -120,18 +129,3 @@ def log_of(folder: str | Path, run: int = 0) -> "pd.DataFrame":
         step_end_time=step.map(times["end_time"]),
         outcome=samples["outcome"].str.lower(),
     ).reset_index(drop=True)
-
-
-def _write_table(path: Path, columns: dict[str, Any]) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    sink = pa.BufferOutputStream()
-    parquet.write_table(pa.table(columns), sink)
-    replace(DISK, path, sink.getvalue().to_pybytes())
-
-
-def _fits(world: LogWorld) -> list[dict[str, Any]]:
-    return [
-        {**fit._asdict(), "p": None if np.isnan(fit.p) else fit.p} for fit in world.fits
-    ]

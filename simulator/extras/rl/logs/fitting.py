@@ -27,6 +27,8 @@ EXACT = 1e-12
 """Mean square of relative residuals up to which a time per token is exact."""
 CUT = 5
 """Samples of exactly the greatest length from which on that is where they are cut."""
+Entry = dict[str, Any]
+"""A law as a scenario has it."""
 UNDER = "a marginal law for "
 """Before a memory whose marginal law is refused."""
 
@@ -44,18 +46,18 @@ class Fitted(NamedTuple):
     """
 
     key: str
-    value: Any
+    value: float | str | Entry | dict[int, float] | None
     says: str
     values: int
-    p: float
-    why: str
+    p: float = np.nan
+    why: str = ""
 
 
 def fit_lengths(
     log: SampleLog,
     every: Float[np.ndarray, "groups size"],
     whole: Int[np.ndarray, " w"],
-    measured: dict[str, Any],
+    measured: Entry,
 ) -> tuple[list[Fitted], str]:
     """Fits laws to lengths: of samples alone, or with a factor that a prompt has.
 
@@ -78,8 +80,10 @@ def fit_lengths(
     longest = float(log.tokens[ended].max())
     at_most = ended & (log.tokens == longest)
     cut = bool(at_most.sum() >= CUT and np.ptp(log.tokens[ended]))
-    most = [Fitted("generation.most_tokens", longest, f"{longest:g}",
-                   int(at_most.sum()), np.nan, "")] if cut else []  # fmt: skip
+    most = []
+    if cut:
+        words = f"{longest:g}"
+        most = [Fitted("generation.most_tokens", longest, words, int(at_most.sum()))]
     if shares_factor(table):
         prompts = _remembered("", np.exp(np.log(first).mean(axis=1)), measured)
         what = "mean lengths of successive prompts"
@@ -107,7 +111,7 @@ def fit_lengths(
 
 
 def fit_steps(
-    log: SampleLog, tokens: Float[np.ndarray, " steps"], measured: dict[str, Any]
+    log: SampleLog, tokens: Float[np.ndarray, " steps"], measured: Entry
 ) -> list[Fitted]:
     """Fits the seconds of a step: a time per token, if there is one, and a law.
 
@@ -119,7 +123,7 @@ def fit_steps(
     from scipy import stats
 
     seconds = log.step_end - log.step_start
-    found, name = [], "trainer.step"
+    name = "trainer.step"
     if np.ptp(tokens) and np.ptp(seconds) > 2 * GRID and seconds.size > 2:
         line: Any = stats.linregress(tokens, seconds)
         rest = seconds - line.slope * tokens
@@ -129,8 +133,8 @@ def fit_steps(
             grain = 4 * GRID + 1e-6 * line.slope * float(tokens.max())
             rest = np.where(np.abs(rest) <= grain, 0.0, rest)
             key = "trainer.seconds_per_token"
-            found = [Fitted(key, each, f"{each:g}", seconds.size, np.nan, "")]
-            return [_step(name, rest, measured, grain), *found]
+            per_token = Fitted(key, each, f"{each:g}", seconds.size)
+            return [_step(name, rest, measured, grain), per_token]
     return [_step(name, seconds, measured, 2 * GRID)]
 
 
@@ -157,17 +161,13 @@ def fit_pace(log: SampleLog) -> tuple[Fitted, str]:
     n = some.size
     even = np.abs(seconds - whole * tokens) <= 2 * GRID + 1e-9 * seconds
     if even.all():
-        return Fitted(key, _short(whole), f"{_short(whole):g}", n, np.nan, ""), ""
-    matters = False
+        return Fitted(key, _short(whole), f"{_short(whole):g}", n), ""
     if busy.size > 1 and np.ptp(mean) > 0 and n > 2 * BINS:
         found: Any = stats.spearmanr(mean, seconds / tokens)
-        matters = found.pvalue < LEVEL
-    if not matters:
-        spread = float(np.std(seconds / tokens / whole))
-        return Fitted(key, _short(whole), f"{_short(whole):g}", n, np.nan, ""), _remark(
-            spread
-        )
-    return _by_busy(key, busy, time, tokens)
+        if found.pvalue < LEVEL:
+            return _by_busy(key, busy, time, tokens)
+    spread = float(np.std(seconds / tokens / whole))
+    return Fitted(key, _short(whole), f"{_short(whole):g}", n), _remark(spread)
 
 
 def _by_busy(
@@ -194,10 +194,10 @@ def _by_busy(
         if apart / n < EXACT or stats.f.sf(gain, *freedom) >= LEVEL:
             a, b = map(_short, line)
             text = f"{a!r} {'-' if b < 0 else '+'} {abs(b)!r}*m"
-            return Fitted(key, text, text, n, np.nan, ""), _remark((apart / n) ** 0.5)
+            return Fitted(key, text, text, n), _remark((apart / n) ** 0.5)
     table = {int(m): _short(1 / r) for m, r in zip(at, rates, strict=True)}
     says = ", ".join(f"{m}: {value:g}" for m, value in table.items())
-    return Fitted(key, table, says, n, np.nan, ""), _remark((left / n) ** 0.5)
+    return Fitted(key, table, says, n), _remark((left / n) ** 0.5)
 
 
 def _table(
@@ -256,15 +256,9 @@ def _time_at(
         for bin_ in range(busy.size):
             in_bin = last * ((of_level[level] == bin_) & (level > 0))
             upto = np.r_[0.0, np.cumsum(in_bin)]
-            time[mine, bin_] = _upto(at, upto, until[rows]) - _upto(
-                at, upto, log.start[rows]
-            )
+            low, high = (np.searchsorted(at, t[rows]) for t in (log.start, until))
+            time[mine, bin_] = upto[high] - upto[low]
     return busy, time
-
-
-def _upto(at: np.ndarray, upto: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Returns how long something was so up to times, all of them among `at`."""
-    return upto[np.searchsorted(at, time)]
 
 
 def _remark(spread: float) -> str:
@@ -276,25 +270,15 @@ def _remark(spread: float) -> str:
     )
 
 
-def _step(
-    key: str, seconds: np.ndarray, measured: dict[str, Any], grain: float
-) -> Fitted:
+def _step(key: str, seconds: np.ndarray, measured: Entry, grain: float) -> Fitted:
     found = _remembered(key, seconds, measured, grain)
     return found or _told(key, fit_law(seconds, grain=grain))
 
 
 def _remembered(
-    key: str, values: np.ndarray, measured: dict[str, Any], grain: float = 0.0
+    key: str, values: np.ndarray, measured: Entry, grain: float = 0.0
 ) -> Fitted | None:
-    """Fits a law with memory to values that follow each other; None if they have none.
-
-    Args:
-        key: Dotted key of the law.
-        values: In their order.
-        measured: Law of the values as they were measured, which stands in for a
-            marginal law that is refused.
-        grain: Differences up to this are of rounding.
-    """
+    """Fits a law with memory to successive values; None if they have none."""
     values = values[:MOST]
     series = Series(np.arange(float(values.size)), values)
     fit = fit_alone(series, measured, grain)
@@ -323,7 +307,7 @@ def _told(key: str, fit: LawFit) -> Fitted:
     return Fitted(key, value, says, fit.values, fit.p, fit.why)
 
 
-def _words(law: dict[str, Any]) -> str:
+def _words(law: Entry) -> str:
     """Returns a law in words, with its numbers to four digits."""
     said = []
     for name, value in law.items():

@@ -20,7 +20,7 @@ Columns, times in seconds from any origin:
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,6 +36,7 @@ NEEDED = (
 OPTIONAL = ("step_start_time", "train_version", "prompt", "machine", "outcome")
 TIMES = ("start_time", "finish_time", "step_start_time", "step_end_time")
 OUTCOMES = {fate.name.lower(): fate for fate in SampleOutcome}
+Columns = dict[str, Float[np.ndarray, " n"]]
 GRID = 2.0**-20
 """Seconds to whose multiples times are rounded: sums of them are exact, so that what
 coincides in the log does so in its replay."""
@@ -96,9 +97,6 @@ class _Steps(NamedTuple):
 def read_samples(path: str | Path) -> SampleLog:
     """Reads a log of samples.
 
-    Args:
-        path: CSV, JSON Lines or Parquet, as the module's description has it.
-
     Raises:
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
@@ -108,8 +106,8 @@ def read_samples(path: str | Path) -> SampleLog:
     outcome = _outcomes(log)
     _check_samples(log, columns, outcome)
     steps = _steps(log, columns, outcome)
-    version, group, machine = columns["start_version"], _labels(log, "prompt"), None
-    machine = _labels(log, "machine")
+    version = columns["start_version"]
+    group, machine = _labels(log, "prompt"), _labels(log, "machine")
     _check_versions(log, columns, machine, steps)
     version = np.floor((version - steps.version[0]) / steps.each).astype(np.int64)
     began = columns["start_time"].min()
@@ -150,12 +148,8 @@ def _in_order(start: np.ndarray, group: np.ndarray) -> Int[np.ndarray, " n"]:
     return np.lexsort((row, first[group], start))
 
 
-def _numbers(log: LogTable) -> dict[str, Any]:
-    """Returns the columns of numbers; refuses what is none, and times in other units.
-
-    Raises:
-        DataError: one is text, or a time is of another unit.
-    """
+def _numbers(log: LogTable) -> Columns:
+    """Returns the columns of numbers; refuses others, and times in other units."""
     wanted = (*TIMES, "tokens", "start_version", "step", "train_version")
     found = {}
     for name in (name for name in wanted if name in log.frame):
@@ -183,8 +177,7 @@ def _outcomes(log: LogTable) -> Int[np.ndarray, " n"]:
     return np.array([OUTCOMES[word] for word in words])
 
 
-def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) -> None:
-    """Refuses samples of which something is missing, twice there, or impossible."""
+def _check_samples(log: LogTable, columns: Columns, outcome: np.ndarray) -> None:
     frame = log.frame
     log.refuse(frame["sample"].isna(), "must name a sample", "sample", "fill it in")
     twice = frame["sample"].duplicated()
@@ -223,7 +216,7 @@ def _check_samples(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) 
         raise DataError(f"{log.path}: must have a trained sample, got none; add rows")
 
 
-def _steps(log: LogTable, columns: dict[str, Any], outcome: np.ndarray) -> _Steps:
+def _steps(log: LogTable, columns: Columns, outcome: np.ndarray) -> _Steps:
     """Returns the steps; refuses numbers and times that do not fit each other."""
     trained = np.flatnonzero(outcome == SampleOutcome.TRAINED)
     step = columns["step"][trained].astype(np.int64)
@@ -301,13 +294,9 @@ def _counted(
 
 
 def _check_versions(
-    log: LogTable, columns: dict[str, Any], machine: np.ndarray, steps: _Steps
+    log: LogTable, columns: Columns, machine: np.ndarray, steps: _Steps
 ) -> None:
-    """Refuses versions that go backwards, or were there before they were made.
-
-    Raises:
-        DataError: saying which row.
-    """
+    """Refuses versions that go backwards, or were there before they were made."""
     start, version = columns["start_time"], columns["start_version"]
     trained = steps.of_row != NO_STEP
     of_step = np.full(start.size, np.inf)
@@ -331,7 +320,6 @@ def _check_versions(
 
 
 def _labels(log: LogTable, name: str) -> Int[np.ndarray, " n"]:
-    """Returns numbers of labels in the order in which they are found; 0 for none."""
     if name not in log.frame:
         return np.zeros(len(log.frame), np.int64)
     return log.frame[name].factorize()[0].astype(np.int64)

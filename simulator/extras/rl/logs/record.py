@@ -1,7 +1,6 @@
 """The record of a log of samples, as that of a simulated world."""
 
 from heapq import heappop, heappush
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -109,7 +108,7 @@ def record(log: SampleLog) -> Rollouts:
     # What was ready at the very end of a step that took it belongs before that end.
     taken = log.step > 0
     version[taken] = np.minimum(version[taken], log.step[taken] - 1)
-    samples: dict[str, Any] = {
+    samples = {
         "group": log.group,
         "prompt": log.group,
         "member": member,
@@ -166,7 +165,6 @@ def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
 
 
 def _slots(log: SampleLog, until: np.ndarray) -> list[int]:
-    """Gives each sample a slot, the first that is free at its start."""
     machines, each = slots(log)
     free = [list(range(n * each, (n + 1) * each)) for n in range(machines)]
     busy: list[tuple[float, int, int]] = []
@@ -186,7 +184,7 @@ def _slots(log: SampleLog, until: np.ndarray) -> list[int]:
     return found
 
 
-def _steps(log: SampleLog) -> dict[str, Any]:
+def _steps(log: SampleLog) -> dict[str, np.ndarray]:
     number, size = log.step, log.step_end.size
     some = number > 0
     tokens = np.where(some, np.nan_to_num(log.tokens), 0)
@@ -206,8 +204,7 @@ def _steps(log: SampleLog) -> dict[str, Any]:
     }
 
 
-def _pieces(found: Rollouts) -> dict[str, Any]:
-    """Returns samples' tokens by the version that was loaded."""
+def _pieces(found: Rollouts) -> dict[str, np.ndarray]:
     samples = found.samples
     row, age, seconds = pieces_of(found, np.arange(samples["step"].size))
     whole = samples["finish_work"] - samples["start_work"]

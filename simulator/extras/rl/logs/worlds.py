@@ -3,18 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from ..world.record import Rollouts, SampleOutcome
-from .fitting import (
-    Fitted,
-    fit_lengths,
-    fit_pace,
-    fit_steps,
-)
+from .fitting import Fitted, fit_lengths, fit_pace, fit_steps
 from .reading import SampleLog
 from .record import ends, group_sizes, loads, slots
 
@@ -22,34 +17,17 @@ IDLE = 0.02
 """Idle share of the slots' time from which it is reported."""
 
 
-class LogWorld(NamedTuple):
-    """What is made of a log.
-
-    Attributes:
-        tree: A scenario, with the variants `fitted` and `replay`.
-        fits: Its parts that come from the log.
-        remarks: What the world has otherwise than the log, each in a line.
-        tables: Columns of files that the scenario reads, by their names.
-    """
-
-    tree: dict[str, Any]
-    fits: list[Fitted]
-    remarks: list[str]
-    tables: dict[str, dict[str, np.ndarray]]
+LogWorld = tuple[
+    dict[str, Any], list[Fitted], list[str], dict[str, dict[str, np.ndarray]]
+]
+"""What is made of a log: a scenario with the variants `fitted` and `replay`; its parts
+that come from the log; what it has otherwise, in lines; and columns of its files."""
 
 
 def world_of(
     log: SampleLog, found: Rollouts, name: str, folder: Path, given: Sequence[str] = ()
 ) -> LogWorld:
-    """Makes a scenario of a log.
-
-    Args:
-        log: The log.
-        found: Its record.
-        name: Name of the log's file.
-        folder: Where the scenario finds its tables.
-        given: Overrides of the scenario; what they say is not asked for.
-    """
+    """Makes a scenario of a log."""
     remarks: list[str] = []
     machines, each = slots(log)
     size, complete = group_sizes(log)
@@ -69,7 +47,8 @@ def world_of(
     batches = found.steps["tokens"]
     fits += [pace, *(steps := fit_steps(log, batches, alone))]
     remarks += [line for line in (forgotten, remark) if line]
-    per_token = sum(fit.value for fit in steps if fit.key.endswith("per_token"))
+    # The only number: laws of steps are mappings.
+    per_token = sum(fit.value for fit in steps if isinstance(fit.value, float))
     step = log.step_end - log.step_start
     own_step |= {"column": "seconds", "order": "replay"}
     if not (step > 0).any():
@@ -101,7 +80,7 @@ def world_of(
         if value is not None:
             tree[section][key] = value
     # A sample's own time holds what it took besides tokens: its length is in seconds.
-    replay: dict[str, Any] = {
+    replay: dict[str, dict[str, object]] = {
         "generation": {
             "tokens": {**own, "column": "seconds", "order": "replay"},
             "seconds_per_token": 1,
@@ -124,7 +103,7 @@ def world_of(
             "alone": np.maximum(step - per_token * batches, 0),
         },
     }
-    return LogWorld(tree, fits, remarks, tables)
+    return tree, fits, remarks, tables
 
 
 def _by_group(
@@ -157,7 +136,6 @@ def _by_group(
 
 
 def _batch(sizes: Int[np.ndarray, " steps"], whole: int, remarks: list[str]) -> int:
-    """Returns the samples of most steps, as a multiple of a group."""
     usual = int(np.bincount(sizes).argmax())
     found = max(1, round(usual / whole)) * whole
     other = int((sizes != found).sum())
@@ -170,7 +148,6 @@ def _batch(sizes: Int[np.ndarray, " steps"], whole: int, remarks: list[str]) -> 
 
 
 def _every(log: SampleLog) -> int:
-    """Returns the batches from one update of the weights to the next."""
     _, versions = loads(log)
     made = versions[versions >= 0]
     return int(np.gcd.reduce(made)) or 1 if made.size > 1 else 1
@@ -203,47 +180,24 @@ def _rest(
     """Yields what the log does not tell, after the keys that would tell it."""
     counts = np.bincount(log.outcome, minlength=len(SampleOutcome))
     if counts[SampleOutcome.DROPPED]:
-        yield (
-            ("queue",),
-            (
-                f"{counts[SampleOutcome.DROPPED]} samples were dropped; say how: --set "
-                f"queue.max_age=... or queue.capacity=..."
-            ),
-        )
+        remark = f"{counts[SampleOutcome.DROPPED]} samples were dropped; say how: "
+        yield ("queue",), f"{remark}--set queue.max_age=... or queue.capacity=..."
     if counts[SampleOutcome.ABORTED]:
-        yield (
-            ("weights", "generation.failures"),
-            (
-                f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
-                f"--set weights.mode=abort, or by generation.failures"
-            ),
-        )
+        remark = f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
+        remark += "--set weights.mode=abort, or by generation.failures"
+        yield ("weights", "generation.failures"), remark
     idle = 1 - found.slot_seconds["busy"] / (num_slots * log.end)
     if idle > IDLE:
-        yield (
-            ("generation.max_async_level", "queue", "weights"),
-            (
-                f"slots were idle for {idle:.1%} of the time; in the scenario never, "
-                f"unless starts are paced: --set generation.max_async_level=..."
-            ),
-        )
+        remark = f"slots were idle for {idle:.1%} of the time; in the scenario never, "
+        remark += "unless starts are paced: --set generation.max_async_level=..."
+        yield ("generation.max_async_level", "queue", "weights"), remark
     time, versions = loads(log)
     made = (versions >= 1) & (versions <= log.step_end.size)
     late = time[made] - log.step_end[versions[made] - 1]
     if late.size and late.max() > 0:
-        yield (
-            ("weights",),
-            (
-                f"weights were there {late.mean():.4g} s after their step, on average; "
-                f"in the scenario at once, unless loads stop generation: --set "
-                f"weights.seconds=..."
-            ),
-        )
+        remark = f"weights were there {late.mean():.4g} s after their step, on "
+        remark += "average; in the scenario at once, unless loads stop generation: "
+        yield ("weights",), remark + "--set weights.seconds=..."
     if not log.step_starts_known:
-        yield (
-            (),
-            (
-                "the log has no step_start_time: steps are taken to begin when the "
-                "step before had ended and their last sample was finished"
-            ),
-        )
+        remark = "the log has no step_start_time: steps are taken to begin when the "
+        yield (), remark + "step before had ended and their last sample was finished"

@@ -1,11 +1,11 @@
 """The kernel of policy gradients: samples of older versions, drawn when trained."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 from typing_extensions import override
 
 from ....engine import client_work
@@ -18,8 +18,7 @@ from ....engine.step_rules import Schedule, Steps, resolve
 from ....parts.errors import ScenarioError
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
-from . import estimate
-from .estimate import Weighted
+from . import policies
 from .part import RATE, ROWS, PolicyGradient
 from .policies import policy_of
 
@@ -31,18 +30,11 @@ step's number."""
 
 
 class PolicyState(NamedTuple):
-    """The trainer's policy, and the versions that samples may be of.
-
-    Attributes:
-        weights: Weights of the policy.
-        registers: Versions of it.
-        optimizer: State of the optimiser; None without one.
-        key: Key of the actions.
-    """
+    """The trainer's policy, and the versions that samples may be of."""
 
     weights: Float[Array, "..."]
     registers: Float[Array, "R ..."]
-    optimizer: Any
+    optimizer: PyTree
     key: Key[Array, ""]
 
 
@@ -50,16 +42,6 @@ class PolicyKernel(Kernel):
     """Steps by the samples of a batch, each drawn by the version that it is of.
 
     A sample that is never trained is never drawn: what it holds changes nothing.
-
-    Attributes:
-        step_size: Step size.
-        limit: c or epsilon of the correction.
-        optimizer: The optimiser; None for plain steps.
-        correction: Name of the correction.
-        advantage: Name of the advantage.
-        group: Samples of a group.
-        num_registers: Registers of the timeline.
-        supervised_steps: Steps of the supervised start.
     """
 
     step_size: Schedule | Steps
@@ -95,18 +77,20 @@ class PolicyKernel(Kernel):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(state.key, event.job)
         actions, of_sample = jax.vmap(policy.draw)(behaviour, x, keys)
         reward = policy.reward(actions, y, state.weights.dtype)
-        advantage = estimate.advantages(self.advantage, reward, self.group)
+        advantage = policies.advantages(self.advantage, reward, self.group)
         advantage = broadcast_flags(advantage, of_sample)
 
-        def surrogate(weights: Array) -> tuple[Array, Weighted]:
+        def surrogate(weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
             own = policy.log_chance(weights, x, actions)
             ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
             limit = self.limit.astype(own.dtype)
-            found = estimate.weighted(self.correction, limit, ratio, advantage)
-            return -jnp.mean(found.weight * advantage * own), found
+            weight, limited = policies.weighted(
+                self.correction, limit, ratio, advantage
+            )
+            return -jnp.mean(weight * advantage * own), (weight, ratio, limited)
 
         graded = jax.value_and_grad(surrogate, has_aux=True)
-        (loss, found), gradient = graded(state.weights)
+        (loss, (weight, ratio, limited)), gradient = graded(state.weights)
         gradient = gradient + problem.penalised(state.weights)
         step_size = self.step_size.at(event.version)
         applies = event.present()[0]
@@ -117,16 +101,16 @@ class PolicyKernel(Kernel):
         moved = state.weights - (step_size * direction).astype(gradient.dtype)
         if self.optimizer is not None:
             step_size = self.optimizer.scaled(step_size, event.version)
-        total, squares = found.weight.sum(), (found.weight**2).sum()
+        total, squares = weight.sum(), (weight**2).sum()
         info = {
             "loss": loss,
             "step_size": step_size,
             "gradient_norm": norm(gradient),
             "reward": reward.mean(),
-            "ratio_max": found.ratio.max(),
-            "limited_fraction": found.limited.mean(dtype=reward.dtype),
+            "ratio_max": ratio.max(),
+            "limited_fraction": limited.mean(dtype=reward.dtype),
             "effective_fraction": total**2
-            / jnp.maximum(squares * found.weight.size, estimate.SMALL),
+            / jnp.maximum(squares * weight.size, policies.SMALL),
         }
         return state._replace(
             weights=jnp.where(applies, moved, state.weights),
@@ -145,27 +129,20 @@ def started(
     steps: int,
     key: Key[Array, ""],
 ) -> Float[Array, "..."]:
-    """Returns weights after steps of Adam on the mean likelihood of right tokens.
-
-    Args:
-        problem: Training rows, drawn uniformly and independently, and their model.
-        weights: Weights at the start.
-        steps: Number of steps.
-        key: Key of the run.
-    """
+    """Returns weights after steps of Adam on the mean likelihood of right tokens."""
     import optax  # 0.1 s: only where a run needs it
 
     policy, rule = policy_of(problem), optax.adam(RATE)
-    updated: Any = rule.update
     own = jax.random.fold_in(key, OF_ROWS)
 
-    def once(number: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
+    def once(number: Array, carried: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         weights, state = carried
         drawing = jax.random.fold_in(own, number)
         rows = jax.random.randint(drawing, (ROWS,), 0, len(problem.x))
         x, right = problem.x[rows], policy.right(problem.y[rows])
         loss = jax.grad(lambda w: -policy.log_chance(w, x, right).mean())
-        moved, state = updated(loss(weights), state)
+        moved: PyTree
+        moved, state = rule.update(loss(weights), state)
         return weights + moved, state
 
     return jax.lax.fori_loop(0, steps, once, (weights, rule.init(weights)))[0]

@@ -3,10 +3,10 @@
 No JAX in here.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from pydantic import Field, model_validator
 from typing_extensions import override
 
@@ -15,6 +15,18 @@ from ....engine.optimizers.part import Optimizer
 from ....parts.base import LocatedError
 from ....parts.metrics import CLASSES, LIKELIHOOD, Metric
 from ....problem.sampler import Sampler, Sampling
+from ....world.protocol import Protocol
+from ..scenario import GenerateAndTrain
+from ..world.options import Generation
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from ....engine.setup import RunSetup
+    from ....problem.constants import Constants
+    from ....problem.horizontal import HorizontalProblem
+    from ....scenario.scenario import Problem
+    from .kernel import PolicyKernel
 
 CAP = 2.0
 EPSILON = 0.2
@@ -83,14 +95,14 @@ class PolicyGradient(Algorithm):
         if self.batch != 1:
             raise LocatedError(
                 f"batch must be 1, for a sample has one prompt, got {self.batch}; "
-                f"remove it, and say the samples of a step by protocol.trainer.samples",
+                f"remove it, and say the samples of a step by protocol.trainer.samples"
             )
         for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
             if getattr(self, name) is not None and self.correction != of:
                 raise LocatedError(
                     f"{name} must be left out with the correction "
                     f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
-                    f"take {of}",
+                    f"take {of}"
                 )
         return self
 
@@ -102,29 +114,29 @@ class PolicyGradient(Algorithm):
         return CAP if self.cap is None else self.cap
 
     @override
-    def check(self, problem: Any, protocol: Any) -> None:
+    def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
-        generation = protocol.generation
+        generation = _generation(protocol)
         whole = generation.complete and generation.group > 1
         if self.advantage != "reward" and not whole:
             raise LocatedError(
                 f"algorithm.advantage must be reward where groups are of one sample, "
                 f"or not complete, got {self.advantage!r}; change it, or set "
-                f"protocol.generation.group",
+                f"protocol.generation.group"
             )
         if problem.loss not in LIKELIHOODS or problem.model.shaped:
             raise LocatedError(
                 f"problem.loss must be softmax or sigmoid, of a model of this package, "
                 f"for the algorithm 'policy_gradient', whose policy is the chances of "
                 f"classes, got {problem.loss!r} and the model {problem.model.kind!r}; "
-                f"change them",
+                f"change them"
             )
 
     @override
     def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Any
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
-        group = protocol.generation.group
+        group = _generation(protocol).group
         return PromptSampler(seed, pools[0], group, self.sampling)
 
     @override
@@ -132,10 +144,15 @@ class PolicyGradient(Algorithm):
         return ()  # transfers of weights are the world's
 
     @override
-    def make(self, setup: Any, constants: Any) -> Any:
+    def make(self, setup: "RunSetup", constants: "Constants") -> "PolicyKernel":
         from .kernel import build
 
         return build(self, setup, constants)
+
+
+def _generation(protocol: Protocol) -> Generation:
+    assert isinstance(protocol, GenerateAndTrain)  # the only one of `protocols`
+    return protocol.generation
 
 
 class PromptSampler(Sampler):
@@ -143,12 +160,6 @@ class PromptSampler(Sampler):
 
     The number of a sample's job is `group` times that of its prompt plus its place in
     the group, so that prompts are the same in all worlds of a seed.
-
-    Args:
-        seed: Seed of the run.
-        pool: Rows that prompts are drawn from.
-        group: Samples of a prompt.
-        sampling: Way to draw rows.
     """
 
     def __init__(
@@ -164,7 +175,9 @@ class PromptSampler(Sampler):
         return super()._drawn(np.zeros_like(client), job // self._group)
 
 
-def expected_reward(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
+def expected_reward(
+    problem: "HorizontalProblem", model: "Array", logits: "Array"
+) -> "Array":
     """Returns the mean chance of the right class, or answer, of the test rows.
 
     That of an answer is the product of the chances of its tokens, each given the prompt
@@ -175,7 +188,7 @@ def expected_reward(problem: Any, model: Any, logits: Any) -> Float[Any, ""]:
     from ....problem import losses
 
     each = losses.per_sample(problem.loss, logits, problem.y_test)
-    if length := getattr(problem, "answer", 0):
+    if length := problem.answer:
         each = each.reshape(len(problem.x_test), -1)[:, -length:].sum(axis=1)
     return jnp.exp(-each).mean()
 

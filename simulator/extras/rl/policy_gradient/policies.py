@@ -4,24 +4,86 @@ Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by t
 trainer's; `right` actions; and `reward`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import Array, Bool, DTypeLike, Float, Int, Key, Num
 
 from ....problem.horizontal import HorizontalProblem
-from .estimate import drawn, log_policy, taken
+from ....problem.models.base import Classifier
+
+SMALL = 1e-6
+"""Added to the standard deviation of a group's rewards."""
+
+
+def log_policy(
+    model: Classifier, weights: Float[Array, "..."], x: Float[Array, "S P"]
+) -> Float[Array, "C _"]:
+    """Returns the logarithms of the chances of all actions, of rows or their tokens.
+
+    A single output is the log odds of the second of two actions.
+    """
+    logits = model.apply(weights, x)
+    if len(logits) == 1:
+        logits = jnp.concatenate([jnp.zeros_like(logits), logits])
+    return jax.nn.log_softmax(logits, axis=0)
+
+
+def drawn(
+    log_chance: Float[Array, "C B"], uniform: Float[Array, " B"]
+) -> Int[Array, " B"]:
+    """Returns the action of each sample: how many cumulated chances are below u."""
+    cumulated = jnp.cumsum(jnp.exp(log_chance), axis=0)
+    below = (cumulated < uniform[None]).sum(axis=0, dtype=jnp.int32)
+    return jnp.minimum(below, len(log_chance) - 1)
+
+
+def taken(
+    chances: Float[Array, "C B"], actions: Int[Array, " B"]
+) -> Float[Array, " B"]:
+    """Returns the entry of each sample's action."""
+    return jnp.take_along_axis(chances, actions[None], axis=0)[0]
+
+
+def advantages(kind: str, reward: Float[Array, " B"], group: int) -> Float[Array, " B"]:
+    """Returns the advantage of each sample, of groups one after the other."""
+    if kind == "reward":
+        return reward
+    of_group = reward.reshape(-1, group)
+    mean = of_group.mean(axis=1, keepdims=True)
+    if kind == "leave_one_out":
+        found = (of_group - mean) * (group / (group - 1))
+    else:
+        # Over G - 1, as verl and others do by torch.std; the paper leaves it open.
+        spread = of_group.std(axis=1, keepdims=True, ddof=1)
+        found = (of_group - mean) / (spread + SMALL)
+    return found.reshape(-1)
+
+
+def weighted(
+    correction: str,
+    limit: Float[Array, ""],
+    ratio: Float[Array, " B *L"],
+    advantage: Float[Array, " B *one"],
+) -> tuple[Float[Array, " B *L"], Bool[Array, " B *L"]]:
+    """Returns w of samples, or tokens of answers, and whether it was limited."""
+    limited = jnp.zeros(ratio.shape, bool)
+    if correction == "none":
+        return jnp.ones_like(ratio), limited
+    if correction == "truncated":
+        return jnp.minimum(ratio, limit), ratio > limit
+    if correction == "clipped":
+        limited = (advantage > 0) & (ratio > 1 + limit)
+        limited |= (advantage < 0) & (ratio < 1 - limit)
+        return jnp.where(limited, 0, ratio), limited
+    return ratio, limited
 
 
 class OfClasses(NamedTuple):
-    """An action is one of the classes.
+    """An action is one of the classes."""
 
-    Attributes:
-        model: Model whose outputs are the logits of a row's actions.
-    """
-
-    model: Any
+    model: Classifier
 
     def draw(
         self, weights: Float[Array, "..."], x: Float[Array, " P"], key: Key[Array, ""]
@@ -45,7 +107,7 @@ class OfClasses(NamedTuple):
         return y
 
     def reward(
-        self, actions: Int[Array, " B"], y: Num[Array, " B"], dtype: Any
+        self, actions: Int[Array, " B"], y: Num[Array, " B"], dtype: DTypeLike
     ) -> Float[Array, " B"]:
         """Returns 1 for each right action, else 0."""
         return (actions == y).astype(dtype)
@@ -59,7 +121,7 @@ class OfAnswers(NamedTuple):
         length: Tokens of an answer, L, which are a row's last labels.
     """
 
-    model: Any
+    model: Classifier
     length: int
 
     def draw(
@@ -97,7 +159,7 @@ class OfAnswers(NamedTuple):
         return y[:, -self.length :]
 
     def reward(
-        self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: Any
+        self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: DTypeLike
     ) -> Float[Array, " B"]:
         """Returns 1 for each answer all of whose tokens are right, else 0."""
         return (actions == self.right(y)).all(axis=1).astype(dtype)

@@ -10,21 +10,11 @@ from .events import RolloutEvents
 from .options import RolloutOptions
 from .record import Rollouts, SampleOutcome
 
-__all__ = [
-    "RolloutDraws",
-    "RolloutOptions",
-    "Rollouts",
-    "SampleOutcome",
-    "play",
-]
+__all__ = ["RolloutDraws", "RolloutOptions", "Rollouts", "SampleOutcome", "play"]
 
 
 def play(world: RolloutOptions, seed: int) -> Rollouts:
     """Plays a world of samples.
-
-    Args:
-        world: Its options, checked.
-        seed: Seed of everything random, >= 0.
 
     Raises:
         ScenarioError: a law gives no duration, or the world stands still.

@@ -2,10 +2,13 @@
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from .options import PolicyTrainer, SampleQueue
+
+if TYPE_CHECKING:
+    from .slots import Rollout
 
 
 class ReadyGroup(NamedTuple):
@@ -25,15 +28,11 @@ class ReadyGroup(NamedTuple):
     number: int
     version: int
     weight: float
-    samples: list[Any]
+    samples: list["Rollout"]
 
 
 class SampleBuffer:
     """Ready groups, in the order in which the trainer takes them.
-
-    Args:
-        queue: Options of the queue.
-        trainer: Options of the trainer.
 
     Attributes:
         weight: Of all groups in it.
@@ -45,14 +44,14 @@ class SampleBuffer:
         self._order, self._most_age = queue.order, queue.max_age
         self._batch = trainer.batch
         self._most = None if queue.capacity is None else queue.capacity * self._batch
-        self._groups: Any = deque() if self._order == "ready_first" else []
+        self._groups: deque[ReadyGroup] = deque()
         self.entries = 0
         self.drops = queue.full == "drop_oldest"
         self.waits = queue.order in ("weight_fifo", "in_order")
         self.by_version = queue.order == "weight_fifo"
         self.weight = 0.0
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[ReadyGroup]:
         return iter(self._groups)
 
     @property
@@ -61,7 +60,7 @@ class SampleBuffer:
         return self.drops or self._most is None or self.weight < self._most
 
     def enter(
-        self, number: int, version: int, weight: float, samples: list[Any]
+        self, number: int, version: int, weight: float, samples: list["Rollout"]
     ) -> None:
         """Takes in a group that is ready."""
         place = {
@@ -96,11 +95,7 @@ class SampleBuffer:
                 break
         if weight < self._batch:  # the sum of the weights had been rounded
             return []
-        if self._order == "ready_first":
-            taken = [self._groups.popleft() for _ in range(count)]
-        else:
-            taken, self._groups = self._groups[:count], self._groups[count:]
-        return self._left(taken)
+        return self._left([self._groups.popleft() for _ in range(count)])
 
     def drop_old(self, version: int) -> list[ReadyGroup]:
         """Returns groups that are too old for a step on a version, which leave.
@@ -134,7 +129,7 @@ class SampleBuffer:
     def _without(self, dropped: list[ReadyGroup]) -> list[ReadyGroup]:
         gone = {group.entry for group in dropped}
         kept = [group for group in self._groups if group.entry not in gone]
-        self._groups = deque(kept) if self._order == "ready_first" else kept
+        self._groups = deque(kept)
         return self._left(dropped)
 
     def _left(self, groups: list[ReadyGroup]) -> list[ReadyGroup]:

@@ -6,7 +6,6 @@ makes it and whenever.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,12 +21,7 @@ FEW = 64
 
 
 class RolloutDraws:
-    """All random numbers of a run.
-
-    Args:
-        world: Options of the world.
-        seed: Seed of the run, >= 0.
-    """
+    """All random numbers of a run."""
 
     def __init__(self, world: RolloutOptions, seed: int) -> None:
         self._streams = Streams(seed)
@@ -52,13 +46,7 @@ class RolloutDraws:
             self.down = self._successive(down, Purpose.DOWN)
 
     def length(self, prompt: int, member: int, attempt: int) -> float:
-        """Returns the tokens of a sample.
-
-        Args:
-            prompt: Number of the prompt, from 0.
-            member: Place of the sample in its group, from 0.
-            attempt: How often it was started before.
-        """
+        """Returns the tokens of a sample."""
         place = prompt * self._group + member
         if attempt:
             return float(self._drawn(np.array([place]), attempt)[0])
@@ -81,7 +69,9 @@ class RolloutDraws:
         """Returns the seconds of loading the weights, of the loads from 0."""
         return self._load(0, number)
 
-    def _drawn(self, place: Int[np.ndarray, " n"], attempt: int) -> Any:
+    def _drawn(
+        self, place: Int[np.ndarray, " n"], attempt: int
+    ) -> Float[np.ndarray, " n"]:
         uniform = self._streams.scattered(Purpose.TOKENS, 0, place, attempt)
         tokens = self._tokens.draw(Draws(uniform, 0, place), None)
         if self._difficulty is not None:

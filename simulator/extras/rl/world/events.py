@@ -11,7 +11,6 @@ After each of these the trainer takes a batch, if it is idle and there is one.
 from heapq import heappop, heappush
 from itertools import chain
 from math import inf, nan
-from typing import Any
 
 from ....parts.errors import ScenarioError
 from .buffer import ReadyGroup
@@ -20,6 +19,7 @@ from .slots import (
     FAIL,
     FINISH,
     LOADED,
+    NO_SLOT,
     REPAIR,
     STEP_END,
     Rollout,
@@ -35,12 +35,7 @@ SAMPLE_COLUMNS = (
 
 
 class RolloutEvents(SlotEvents):
-    """One run of a world of samples.
-
-    Args:
-        world: Options of the world.
-        draws: Random numbers of the run.
-    """
+    """One run of a world of samples."""
 
     def play(self) -> Rollouts:
         """Plays the run to its end.
@@ -55,13 +50,13 @@ class RolloutEvents(SlotEvents):
         self._begin()
         why = ""
         while not why:
-            time, kind, what = self._next()
+            time, kind, slot = self._next()
             if stop.time is not None and time > stop.time:
                 self._pass(stop.time)
                 why = "time"
                 break
             self._pass(time)
-            self._handle(kind, what)
+            self._handle(kind, slot)
             why = self._reached() if kind == STEP_END else ""
             if why:
                 break
@@ -79,25 +74,24 @@ class RolloutEvents(SlotEvents):
             return "samples"
         return ""
 
-    def _next(self) -> tuple[float, int, Any]:
-        """Takes and returns the next event."""
+    def _next(self) -> tuple[float, int, int]:
         due = inf
         if self._running and not self._paused:
             since, work = self._anchor
             target = self._running[0][0]
             due = max(self.now, since + (target - work) * self._pace)
         if self._timed and (self._timed[0][0], self._timed[0][1]) <= (due, FINISH):
-            time, kind, _, what = heappop(self._timed)
-            return time, kind, what
+            time, kind, _, slot = heappop(self._timed)
+            return time, kind, slot
         if due == inf:
             raise ScenarioError(
                 f"the world must continue, but stands still at {self.now:g} virtual s "
                 f"after {self._version} steps: no slot may begin a sample, and there "
                 f"is no batch; loosen queue or generation.max_async_level"
             )
-        return due, FINISH, None
+        return due, FINISH, NO_SLOT
 
-    def _handle(self, kind: int, what: Any) -> None:
+    def _handle(self, kind: int, slot: int) -> None:
         if kind == FINISH:
             self._work, _, sample = heappop(self._running)
             self._finish(sample)
@@ -106,12 +100,12 @@ class RolloutEvents(SlotEvents):
         elif kind == LOADED:
             self._end_load()
         elif kind == FAIL:
-            self._fail(what)
+            self._fail(slot)
         else:
-            self._is_down.discard(what)
-            heappush(self._free, what)
-            number = self._failed[what]
-            self._at(self.now + self._draws.up(what, number), FAIL, what)
+            self._is_down.discard(slot)
+            heappush(self._free, slot)
+            number = self._failed[slot]
+            self._at(self.now + self._draws.up(slot, number), FAIL, slot)
 
     def _enter(self, samples: list[Rollout]) -> None:
         for sample in samples:
@@ -124,7 +118,10 @@ class RolloutEvents(SlotEvents):
     def _train(self) -> None:
         """Lets the trainer take a batch, if it is idle, and the queue drop groups."""
         while True:
-            self._drop_old()
+            looked = self._version, self._queue.entries
+            if looked != self._looked:
+                self._looked = looked
+                self._drop(self._queue.drop_old(self._version))
             if self._training is None:
                 taken = self._queue.take(self._first_open)
                 if taken:
@@ -132,13 +129,6 @@ class RolloutEvents(SlotEvents):
             if not self._admit_blocked():
                 break
         self._drop(self._queue.drop_over())
-
-    def _drop_old(self) -> None:
-        """Drops what is too old, where a new version or group may have made it so."""
-        looked = self._version, self._queue.entries
-        if looked != self._looked:
-            self._looked = looked
-            self._drop(self._queue.drop_old(self._version))
 
     def _admit_blocked(self) -> bool:
         """Lets finished groups into the queue while there is room; says if any."""
@@ -169,7 +159,7 @@ class RolloutEvents(SlotEvents):
         took = self._draws.step(number - 1, tokens)
         for sample in samples:
             sample.step = number
-        self._at(self.now + took, STEP_END, None)
+        self._at(self.now + took, STEP_END)
 
     def _drop(self, groups: list[ReadyGroup]) -> None:
         for group in groups:
@@ -197,7 +187,6 @@ class RolloutEvents(SlotEvents):
             self._request()
 
     def _request(self) -> None:
-        """Begins an update of the weights."""
         mode = self._world.weights.mode
         if mode == "wait":
             self._drains = True
@@ -221,7 +210,7 @@ class RolloutEvents(SlotEvents):
         if took:
             self._paused = True
             self._set_pace()
-        self._at(self.now + took, LOADED, None)
+        self._at(self.now + took, LOADED)
 
     def _end_load(self) -> None:
         if self._world.weights.mode == "retract":

@@ -47,12 +47,7 @@ class RolloutLoad(NamedTuple):
 
 
 def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
-    """Returns what closed forms know of a world, from many of its draws.
-
-    Args:
-        world: Options of the world.
-        seed: Seed of the run, whose samples come first among the draws.
-    """
+    """Returns what closed forms know of a world, from many of its draws."""
     draws, generation = RolloutDraws(world, seed), world.generation
     size, trainer = generation.group, world.trainer
     lengths = draws.lengths(GROUPS * size if size < 50 else 20 * GROUPS // size * size)
@@ -102,11 +97,6 @@ def _is_free(world: RolloutOptions) -> bool:
 def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:
     """Returns what a run comes to.
 
-    Args:
-        world: Options of the world.
-        seed: Seed of the run.
-        found: Its record.
-
     Returns:
         Numbers by name: staleness in versions, NaN where nothing was trained.
     """
@@ -119,23 +109,20 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
 def measures(
     found: Rollouts, slots: int, each: int, drawn: Float[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Returns what a record comes to.
-
-    Args:
-        found: The record.
-        slots: Of all machines.
-        each: Steps of the optimiser on a batch.
-        drawn: Lengths of all samples that were started, tokens.
-
-    Returns:
-        As `measured`.
-    """
+    """Returns what a record comes to."""
     samples, steps = found.samples, found.steps
     trained, first = _measured(found)
     age = (samples["step"] - 1 - samples["start_version"])[trained]
     queued = (samples["step"] - 1 - samples["ready_version"])[trained]
     tokens, outcome = samples["tokens"], samples["outcome"]
-    shares, counts = _fates(found)
+    _, token_age, of_age = pieces_of(found, trained)
+    whole = of_age.sum()
+    token_mean = float((token_age * of_age).sum() / whole) if whole else np.nan
+    counts = np.bincount(outcome, minlength=len(SampleOutcome)).astype(float)
+    shares = counts / (counts[: SampleOutcome.UNDER_WAY].sum() or np.nan)
+    by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
+    wasted = by_fate[SampleOutcome.DROPPED] + by_fate[SampleOutcome.ABORTED]
+    ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan
     ends = steps["end_time"][np.isfinite(steps["end_time"])]
     per_step = np.nan
     if ends.size > first + 1:
@@ -156,12 +143,12 @@ def measures(
                 for q, value in zip(QUANTILES, quantiles, strict=True)
             },
             "staleness_max": float(age.max()) if age.size else np.nan,
-            "token_staleness_mean": _token_mean(found, trained),
+            "token_staleness_mean": token_mean,
             "optimizer_steps_mean": _optimizer_mean(each, found, trained),
-            "samples_trained": counts[SampleOutcome.TRAINED],
-            "samples_dropped": shares[SampleOutcome.DROPPED],
-            "samples_aborted": shares[SampleOutcome.ABORTED],
-            "tokens_wasted": _wasted(found),
+            "samples_trained": float(counts[SampleOutcome.TRAINED]),
+            "samples_dropped": float(shares[SampleOutcome.DROPPED]),
+            "samples_aborted": float(shares[SampleOutcome.ABORTED]),
+            "tokens_wasted": float(wasted / ended),
             "trainer_idle": float(1 - busy.sum() / found.end_time)
             if found.end_time
             else np.nan,
@@ -190,7 +177,6 @@ def ages(found: Rollouts) -> dict[str, np.ndarray]:
 
 
 def _measured(found: Rollouts) -> tuple[np.ndarray, int]:
-    """Returns the samples that were trained after the start, and its last step."""
     done = int(np.isfinite(found.steps["end_time"]).sum())
     first = int(START * done)
     step = found.samples["step"]
@@ -202,34 +188,10 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _fates(found: Rollouts) -> tuple[Float[np.ndarray, " 4"], list[float]]:
-    """Returns the shares of samples that have ended by their fate, and the counts."""
-    counts = np.bincount(found.samples["outcome"], minlength=len(SampleOutcome)).astype(
-        float
-    )
-    ended = counts[: SampleOutcome.UNDER_WAY].sum() or np.nan
-    return counts / ended, counts.tolist()
-
-
-def _wasted(found: Rollouts) -> float:
-    """Returns the share of tokens that were dropped or aborted, of all that ended."""
-    outcome, tokens = found.samples["outcome"], found.samples["tokens"]
-    by_fate = np.bincount(outcome, tokens, minlength=len(SampleOutcome))
-    ended = by_fate[: SampleOutcome.UNDER_WAY].sum() or np.nan
-    return float(
-        (by_fate[SampleOutcome.DROPPED] + by_fate[SampleOutcome.ABORTED]) / ended
-    )
-
-
 def pieces_of(
     found: Rollouts, some: Int[np.ndarray, " n"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns samples' tokens by version: their sample, their staleness, how many.
-
-    Args:
-        found: The record.
-        some: Numbers of the samples, from 0.
-    """
+    """Returns samples' tokens by version: their sample, their staleness, how many."""
     samples, loads = found.samples, found.loads
     step = samples["step"]
     if found.pieces["sample"].size:
@@ -257,12 +219,6 @@ def pieces_of(
         return some, some, np.zeros(0)
     row, age, tokens = map(np.concatenate, (rows, late, counts))
     return row, age, tokens
-
-
-def _token_mean(found: Rollouts, trained: Int[np.ndarray, " n"]) -> float:
-    _, age, tokens = pieces_of(found, trained)
-    whole = tokens.sum()
-    return float((age * tokens).sum() / whole) if whole else float("nan")
 
 
 def _optimizer_mean(

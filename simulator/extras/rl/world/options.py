@@ -193,7 +193,7 @@ class WeightUpdates(Config):
         if self.recompute and self.mode != "retract":
             raise LocatedError(
                 f"weights.recompute must be left out for the mode {self.mode!r}, which "
-                f"computes nothing again; remove it, or take retract",
+                f"computes nothing again; remove it, or take retract"
             )
         return self
 
@@ -272,7 +272,7 @@ def check_rollouts(world: RolloutOptions) -> None:
     if generation.num_slots > MOST_SLOTS:
         raise LocatedError(
             f"generation.slots must be at most {MOST_SLOTS:,} on all machines, got "
-            f"{generation.num_slots:,}; take fewer",
+            f"{generation.num_slots:,}; take fewer"
         )
     generation.speeds()
     _check_laws(world)
@@ -280,25 +280,25 @@ def check_rollouts(world: RolloutOptions) -> None:
     if trainer.samples is not None and trainer.samples % whole:
         raise LocatedError(
             f"trainer.samples must be a multiple of generation.group ({whole}), got "
-            f"{trainer.samples}; change one of them, or set generation.complete: false",
+            f"{trainer.samples}; change one of them, or set generation.complete: false"
         )
     if generation.max_async_level is not None and trainer.samples is None:
         raise LocatedError(
             "generation.max_async_level must be left out where batches are of tokens, "
-            "whose samples are not known; remove it, or give trainer.samples",
+            "whose samples are not known; remove it, or give trainer.samples"
         )
     if queue.order in ("weight_fifo", "in_order") and queue.capacity is not None:
         raise LocatedError(
             f"queue.capacity must be left out for the order {queue.order!r}, which may "
             f"wait for a group while others fill the queue; remove it, and bound the "
-            f"queue by generation.max_async_level",
+            f"queue by generation.max_async_level"
         )
     least = world.weights.every - 1
     if queue.max_age is not None and queue.max_age < least:
         raise LocatedError(
             f"queue.max_age must be at least weights.every - 1 ({least}), got "
             f"{queue.max_age}, or no sample could be trained before the next update; "
-            f"raise it",
+            f"raise it"
         )
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class SampleOutcome(IntEnum):
@@ -59,7 +60,7 @@ class Rollouts(NamedTuple):
     player: str
 
 
-TYPES: dict[str, Any] = {
+TYPES: dict[str, type[np.integer]] = {
     "group": np.int64,
     "prompt": np.int64,
     "member": np.int32,
@@ -77,7 +78,7 @@ TYPES: dict[str, Any] = {
 """Types of columns that are not float64."""
 
 
-def columns(lists: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def columns(lists: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     """Returns lists as arrays, each of its column's type."""
     return {
         name: np.asarray(values, TYPES.get(name, np.float64))

@@ -5,7 +5,6 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
-from typing import Any
 
 from ....parts.errors import ScenarioError
 from .buffer import SampleBuffer
@@ -15,6 +14,8 @@ from .record import NO_STEP, SampleOutcome
 
 LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
 """Events, in their order at one instant."""
+NO_SLOT = 2**31 - 1
+"""Of events of no slot."""
 MOST_LOST = 1000
 """Samples that each slot loses during a step, beyond which the world stands still."""
 STEP_COLUMNS = ("start_time", "end_time", "samples", "tokens", "left")
@@ -52,24 +53,19 @@ class Rollout:
     finish_work: float = nan
 
 
-def empty(*names: str) -> dict[str, list[Any]]:
+def empty(*names: str) -> dict[str, list[float]]:
     """Returns columns without rows."""
     return {name: [] for name in names}
 
 
-def add_row(columns: dict[str, list[Any]], *values: Any) -> None:
+def add_row(columns: dict[str, list[float]], *values: float) -> None:
     """Adds a row to columns, its values in their order."""
     for column, value in zip(columns.values(), values, strict=True):
         column.append(value)
 
 
 class SlotEvents(ABC):
-    """What happens in slots, and the state of a whole run.
-
-    Args:
-        world: Options of the world.
-        draws: Random numbers of the run.
-    """
+    """What happens in slots, and the state of a whole run."""
 
     def __init__(self, world: RolloutOptions, draws: RolloutDraws) -> None:
         self._world, self._draws = world, draws
@@ -81,7 +77,8 @@ class SlotEvents(ABC):
         self._queue = SampleBuffer(world.queue, world.trainer)
         self.now = self._work = 0.0
         self._anchor, self._pace = (0.0, 0.0), inf
-        self._timed: list[tuple[float, int, int, Any]] = []
+        # Times and kinds of events, their numbers, and slots of failures and repairs.
+        self._timed: list[tuple[float, int, int, int]] = []
         self._ordinal = 0
         self._running: list[tuple[float, int, Rollout]] = []
         self._free = list(range(generation.num_slots))
@@ -142,12 +139,11 @@ class SlotEvents(ABC):
         if pace != self._pace:
             self._anchor, self._pace = (self.now, self._work), pace
 
-    def _at(self, time: float, kind: int, what: Any) -> None:
+    def _at(self, time: float, kind: int, slot: int = NO_SLOT) -> None:
         self._ordinal += 1
-        heappush(self._timed, (time, kind, self._ordinal, what))
+        heappush(self._timed, (time, kind, self._ordinal, slot))
 
     def _begin(self) -> None:
-        """Lets free slots begin samples, as far as they may."""
         while self._free and not (self._paused or self._drains):
             found = self._next_sample()
             if found is None:
@@ -193,7 +189,6 @@ class SlotEvents(ABC):
         self._set_pace()
 
     def _finish(self, sample: Rollout) -> None:
-        """Ends a sample; its group may be ready with it."""
         self._end(sample, sample.length)
         samples = self._ready(sample)
         if samples and not self._queue.has_room:
@@ -231,28 +226,21 @@ class SlotEvents(ABC):
         self._piece(sample, tokens)
 
     def _piece(self, sample: Rollout, tokens: float) -> None:
-        """Notes the tokens that a sample got from the version that is loaded.
-
-        Without retraction the work at each load says the same.
-        """
         if self._world.weights.mode == "retract":
             more = tokens - sample.resumed
             add_row(self.pieces, sample.row, self._loaded, more)
 
     def _made(self, sample: Rollout) -> float:
-        """Returns the tokens that a sample under way has."""
         return sample.resumed + max(0.0, self._work - sample.since)
 
     def _abort(self, sample: Rollout) -> None:
-        """Stops a sample, which is to be made again."""
         sample.outcome = SampleOutcome.ABORTED
         self._leave(sample)
         self._repeat(sample, sample.group)
         self._end(sample, self._made(sample))
 
     def _repeat(self, sample: Rollout, group: int) -> None:
-        again = (group, sample.prompt, sample.member, sample.attempt + 1)
-        self._again.append(again)
+        self._again.append((group, sample.prompt, sample.member, sample.attempt + 1))
 
     def _fail(self, slot: int) -> None:
         number = self._failed.get(slot, 0)

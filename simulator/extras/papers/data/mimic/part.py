@@ -109,7 +109,6 @@ class Mimic(Data):
 
 
 def _find() -> Path | None:
-    """Returns the folder of the task: by a list's header, or by its own name."""
     for path in files.candidates(FOLDERS, NAME):
         if not NAME.search(path.name):
             continue
@@ -122,7 +121,6 @@ def _find() -> Path | None:
 
 
 def _absent(root: Path) -> list[str]:
-    """Returns the list of each half that has none."""
     return [
         names[0]
         for names in (TRAIN, TEST)
@@ -131,7 +129,6 @@ def _absent(root: Path) -> list[str]:
 
 
 def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
-    """Returns the class of each stay in the lists that exist, by its file."""
     found: dict[str, int] = {}
     for path in (root / name for name in names):
         if not path.is_file():
@@ -161,7 +158,6 @@ def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
 def _read(
     folder: Path, classes: dict[str, int], numbers: Callable[..., np.ndarray]
 ) -> Samples:
-    """Returns numbers of all stays, NaN where there are none, and their classes."""
     x = []
     for stay in classes:
         if not (folder / stay).is_file():
@@ -174,10 +170,7 @@ def _read(
     return np.stack(x), y
 
 
-def _parse(
-    path: Path,
-) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
-    """Returns the hours and the measurements of a stay, NaN for none."""
+def _parse(path: Path) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
     cells = table.read(path)
     names = {name.lower(): name for name in cells.columns}
     for name in ("Hours", *features.VARIABLES):
@@ -208,7 +201,6 @@ def _parse(
 def _measurements(
     cells: table.Table, name: str, variable: str
 ) -> Float64[np.ndarray, " T"]:
-    """Returns one variable as numbers, NaN for empty cells."""
     categorical = variable in features.CATEGORICAL
     number = features.category if categorical else table.number
     found = np.full(len(cells.rows), np.nan)

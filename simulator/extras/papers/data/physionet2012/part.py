@@ -15,13 +15,7 @@ from .....problem.data.parts import Data, FileSet, Scale
 from .....problem.data.split import finished
 from .. import clinical
 from ..clinical import HOURS
-from .stays import (
-    STAY,
-    VARIABLES,
-    Stays,
-    parse_outcomes,
-    parse_stays,
-)
+from .stays import STAY, VARIABLES, Stays, parse_outcomes, parse_stays
 
 SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
 OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"
@@ -157,7 +151,6 @@ class PhysioNet2012(Data):
 
 
 def _files() -> FileSet:
-    """Returns the four files, or the archive if that alone is complete."""
     whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
     return WHOLE if whole else FILES
 
@@ -167,7 +160,6 @@ Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
 
 
 def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
-    """Returns the stays of both sets, from the cache where they were parsed before."""
     arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
     half_a, half_b = (
         Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
@@ -200,7 +192,6 @@ def _parse(paths: dict[str, Path]) -> Arrays:
 
 
 def _statistics(train: Stays, test: Stays) -> Made:
-    """Returns the 1,554 statistics of each stay, and what does not change."""
     found = [_of_stays(train), _of_stays(test)]
     usual = clinical.typical(found[0])
     both = zip(found, _once(train, test), strict=True)
@@ -220,7 +211,6 @@ def _of_stays(stays: Stays) -> Float64[np.ndarray, "N P"]:
 
 
 def _hourly(train: Stays, test: Stays) -> Made:
-    """Returns the hours of each stay, one after the other."""
     means = [_hours(train), _hours(test)]
     usual = clinical.typical(means[0])
     table = []

@@ -65,10 +65,6 @@ class Stays(NamedTuple):
 def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
     """Returns whether the patient of each stay died in hospital, by its number.
 
-    Args:
-        path: File that it comes from, for messages.
-        content: A list of outcomes.
-
     Raises:
         DataError: It has no such columns, or other values.
     """
@@ -94,11 +90,6 @@ def parse_stays(
     path: Path, contents: Iterable[tuple[int, bytes]], died: dict[int, int]
 ) -> Stays:
     """Returns stays with their outcomes, in the order of their numbers.
-
-    Args:
-        path: File that they come from, for messages.
-        contents: Number and file of each stay.
-        died: Outcomes by the number of the stay.
 
     Raises:
         DataError: A stay is missing or has no outcome, or its file is damaged.
@@ -153,8 +144,6 @@ def _parsed(
 
 
 def _damaged(path: Path, record: int, header: str, lines: list[str]) -> DataError:
-    """Returns the error that names the first wrong line of a stay."""
-
     def right(line: str) -> bool:
         time, _, rest = line.partition(",")
         name, _, value = rest.partition(",")

@@ -61,7 +61,7 @@ class Speech(FileData):
         if self.classes is not None:
             raise LocatedError(
                 "classes must not be set for speech, whose frames are never without "
-                "their neighbours; leave it out",
+                "their neighbours; leave it out"
             )
         return self
 
@@ -106,7 +106,6 @@ class Speech(FileData):
 def _utterances(
     path: Path, arrays: archive.Arrays, prefix: str, frames: int
 ) -> Utterances:
-    """Returns the utterances in the arrays of a prefix, checked."""
     for name in ARRAYS:
         if prefix + name not in arrays:
             raise missing(path, prefix + name, arrays)

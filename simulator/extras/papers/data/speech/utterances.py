@@ -44,10 +44,6 @@ def cut(
 
     The rest at an utterance's end is dropped: of n frames, n mod `frames`.
 
-    Args:
-        spoken: Utterances to cut.
-        frames: Number of frames of a piece, `L`.
-
     Returns:
         Features of each piece, frame after frame; states of its frames; number of its
         utterance, from 0.

@@ -1,1 +1,1 @@
-"""Spoken digits: `part` (options, files), `recordings` (their format), `spectrum`."""
+"""Spoken digits: `part` (options, files), `recordings` (format, spectrum)."""

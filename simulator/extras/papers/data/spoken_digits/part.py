@@ -15,8 +15,7 @@ from .....problem.data import base
 from .....problem.data.base import Dataset
 from .....problem.data.parts import FileData, FileSet, Scale
 from ..speech.utterances import Utterances, dataset, deltas
-from .recordings import parse
-from .spectrum import BANDS
+from .recordings import BANDS, parse
 
 ARCHIVE = "recordings.zip"
 NAME = re.compile(
@@ -73,7 +72,7 @@ class SpokenDigits(FileData):
         if self.classes is not None:
             raise LocatedError(
                 "classes must not be set for spoken_digits, whose frames have classes "
-                "of their own; leave it out",
+                "of their own; leave it out"
             )
         return self
 
@@ -107,7 +106,6 @@ class SpokenDigits(FileData):
 
 
 def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
-    """Returns the set of some recordings, cut into pieces."""
     static, lengths = arrays["features"], arrays["lengths"]
     slopes = deltas(static, lengths)
     features = np.concatenate([static, slopes, deltas(slopes, lengths)], axis=1)
