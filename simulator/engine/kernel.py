@@ -162,7 +162,7 @@ def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 
-def on_device(schedule: "Schedule | Steps | float") -> "Schedule | Steps | Array":
+def on_device(schedule: "Schedule | Steps | float") -> PyTree:
     """Returns a number or a schedule as arrays, so that runs may differ in them."""
     if isinstance(schedule, int | float):
         return jnp.asarray(schedule, float)
