@@ -1,7 +1,7 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -92,7 +92,7 @@ class Algorithm(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
+    def _rates_are_steps(cls, data: object) -> object:
         """Lets the learning rate of an optimiser stand for the step size."""
         given = "optimizer" in cls.model_fields
         return with_steps(data, optimizer="step_size") if given else data

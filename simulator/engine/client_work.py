@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, Num
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
 from ..files.timeline import NO_SAMPLE
 from ..privacy import mechanisms
@@ -50,7 +50,7 @@ class Work(NamedTuple):
     message: Float[Array, "..."]
     info: Info
     statistics: Float[Array, "..."] | None = None
-    optimizer: Any = None
+    optimizer: PyTree = None
 
 
 class LocalRule(NamedTuple):
@@ -63,7 +63,7 @@ class LocalRule(NamedTuple):
     """
 
     rule: UpdateRule
-    state: Any
+    state: PyTree
     made: Int[Array, ""]
 
 
@@ -337,7 +337,7 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
     are given for it, and what they send, are trees of arrays `[W, ...]`.
     """
 
-    def kept(self, state: StateT) -> Any:
+    def kept(self, state: StateT) -> PyTree:
         """Returns what clients keep from job to job, a tree of arrays: by default none.
 
         Then a client's work needs nothing of its work before.
@@ -394,7 +394,7 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
         """
 
     def contribute(
-        self, problem: ProblemT, state: Any, event: Event, made: Work | None = None
+        self, problem: ProblemT, state: PyTree, event: Event, made: Work | None = None
     ) -> SentT:
         """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Int, Key, PyTree
 
 from ..files.timeline import NO_SAMPLE, NO_SLOT, NO_WORKER, Kind
 from .kernel import Event, Info, Kernel, Probeable
@@ -36,13 +36,13 @@ class Carry(NamedTuple):
         mismatches: reads of a register that held another version than the record says.
     """
 
-    state: Any
+    state: PyTree
     slot_version: Int[Array, " R"]
     mismatches: Int[Array, ""]
 
 
 def start(
-    algorithm: Kernel, problem: Any, key: Key[Array, ""], num_registers: int
+    algorithm: Kernel, problem: PyTree, key: Key[Array, ""], num_registers: int
 ) -> Carry:
     """Returns the carry before the first row: version 0 in register 0, or in all."""
     slots = jnp.full(num_registers, NO_SLOT, jnp.int32).at[0].set(0)
@@ -52,14 +52,14 @@ def start(
 
 
 def advance(
-    algorithm: Kernel, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: PyTree, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     """Executes one row, and checks what it reads against the record."""
     state, info = algorithm.step(problem, carry.state, event)
     return checked(algorithm, carry, state, event), info
 
 
-def checked(algorithm: Kernel, carry: Carry, state: Any, event: Event) -> Carry:
+def checked(algorithm: Kernel, carry: Carry, state: PyTree, event: Event) -> Carry:
     """Returns the carry after a row, with what its reads found counted.
 
     A model of a worker's own was written at its last step, or later by an averaging,
@@ -108,7 +108,7 @@ class Program:
     def __init__(
         self,
         kernel: Kernel,
-        problem: Any,
+        problem: PyTree,
         *,
         batched: bool = False,
         shared: bool = True,
@@ -159,7 +159,7 @@ class Program:
                 infos[name][row] = np.asarray(value)
         return carry, infos
 
-    def loaded(self, events: Event) -> Any:
+    def loaded(self, events: Event) -> PyTree:
         """Returns a buffer of rows where `run` reads it."""
         return events if self._short_buffers else jax.device_put(events)
 
@@ -197,7 +197,7 @@ class Program:
 @partial(jax.jit, static_argnames=("num_registers", "batched"))
 def _start(
     algorithm: Kernel,
-    problem: Any,
+    problem: PyTree,
     keys: Key[Array, "*R"],
     *,
     num_registers: int,
@@ -234,7 +234,7 @@ _settle = jax.jit(partial(settled, batched=False), donate_argnums=(1,))
 @partial(jax.jit, static_argnames=("batched", "shared", "block"), donate_argnums=(2, 6))
 def _run(
     algorithm: Kernel,
-    problem: Any,
+    problem: PyTree,
     carry: Carry,
     events: Event,
     first: Int[Array, ""],
@@ -270,7 +270,7 @@ def _run(
 
 @partial(jax.jit, donate_argnums=(2,))
 def _step(
-    algorithm: Kernel, problem: Any, carry: Carry, event: Event
+    algorithm: Kernel, problem: PyTree, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
     return advance(algorithm, problem, carry, event)
 
@@ -278,13 +278,13 @@ def _step(
 @partial(jax.jit, static_argnames=("metrics", "batched"))
 def _evaluate(
     algorithm: Kernel,
-    problem: Any,
-    state: Any,
+    problem: PyTree,
+    state: PyTree,
     *,
     metrics: tuple[str, ...],
     batched: bool,
 ) -> dict[str, Array]:
-    def one(algorithm: Kernel, state: Any) -> dict[str, Array]:
+    def one(algorithm: Kernel, state: PyTree) -> dict[str, Array]:
         return algorithm.evaluate(problem, state, metrics)
 
     if batched:
@@ -295,15 +295,15 @@ def _evaluate(
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
 def _reveal(
     algorithm: Probeable,
-    problem: Any,
-    state: Any,
+    problem: PyTree,
+    state: PyTree,
     event: Event,
     *,
     what: tuple[str, ...],
     batched: bool,
     shared: bool,
 ) -> dict[str, Array]:
-    def one(algorithm: Probeable, state: Any, event: Event) -> dict[str, Array]:
+    def one(algorithm: Probeable, state: PyTree, event: Event) -> dict[str, Array]:
         found = algorithm.reveal(problem, state, event)
         return {name: found[name] for name in what}
 

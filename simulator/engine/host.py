@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from ..files.timeline import NO_WORKER
 from ..parts.errors import ScenarioError
@@ -53,7 +53,7 @@ class Host(Program):
     def run(
         self,
         carry: Carry,
-        events: Any,
+        events: PyTree,
         first: int,
         last: int,
         infos: Info,

@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from ..files.timeline import NO_WORKER
 
@@ -85,11 +85,11 @@ class Kernel(eqx.Module, Generic[ProblemT, StateT]):
         """
 
     @abstractmethod
-    def read_out(self, state: StateT) -> Any:
+    def read_out(self, state: StateT) -> PyTree:
         """Returns the model to evaluate."""
 
     def evaluate(
-        self, problem: Any, state: StateT, metrics: tuple[str, ...]
+        self, problem: PyTree, state: StateT, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
         """Returns the asked metrics: numbers, or arrays of one for each worker."""
         return problem.evaluate(self.read_out(state), metrics)
@@ -123,7 +123,7 @@ class Probeable(Kernel[ProblemT, StateT]):
         """
 
 
-def norm(*trees: Any) -> Float[Array, ""]:
+def norm(*trees: PyTree) -> Float[Array, ""]:
     """Returns the Euclidean norm of everything in some trees of arrays together."""
     leaves = [leaf for tree in trees for leaf in jax.tree.leaves(tree)]
     return jnp.sqrt(sum(summed(lambda x: x**2, leaf) for leaf in leaves))
@@ -162,7 +162,7 @@ def broadcast_flags(flags: Array, weights: Float[Array, "W ..."]) -> Array:
     return flags.reshape(-1, *(1,) * (weights.ndim - 1))
 
 
-def on_device(schedule: "Schedule | Steps | float") -> Any:
+def on_device(schedule: "Schedule | Steps | float") -> PyTree:
     """Returns a number or a schedule as arrays, so that runs may differ in them."""
     if isinstance(schedule, int | float):
         return jnp.asarray(schedule, float)

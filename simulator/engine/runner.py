@@ -4,12 +4,12 @@ While the device executes one buffer of rows, the host plays the next.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ..files.timeline import NO_WORKER, Rows, StopReason, effects
 from ..parts.errors import ScenarioError
@@ -39,7 +39,7 @@ def _unheard(run: int, point: EvaluationPoint) -> None:
     """Ignores the progress of a run."""
 
 
-def _of_run(names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+def _of_run(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
     """Returns what makes the values of the metrics that depend on a run's clients."""
     found = {name: metric(name) for name in names}
     return {name: each.finish() for name, each in found.items() if each.of_run}
@@ -150,7 +150,7 @@ class Runner:
                 f"timeline says; this is a defect of the simulator, please report it"
             )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest depends on, in a pause: arrays, numbers and words."""
         self._answer()
         return {
@@ -163,7 +163,7 @@ class Runner:
             "answers": self._answer_log and self._answer_log.state(),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Goes to where `state` was asked for, in runs that have not started yet."""
         leaves, tree = jax.tree.flatten(self._carry)
         pairs = zip(leaves, state["carry"], strict=True)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ..files import inputs
 from ..files.study import Writer
@@ -61,7 +62,7 @@ class Keeper(Protocol):
         """Says whether it is time to keep it."""
         ...
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: dict[str, PyTree]) -> None:
         """Keeps nested mappings and lists of arrays, numbers and words."""
         ...
 
@@ -301,8 +302,8 @@ def execute(
     *,
     timelines: Path | None = None,
     keeper: Keeper | None = None,
-    saved: dict[str, Any] | None = None,
-) -> list[dict[str, Any]]:
+    saved: dict[str, PyTree] | None = None,
+) -> list[dict[str, PyTree]]:
     """Executes some runs together and writes what happened.
 
     Args:
@@ -380,7 +381,7 @@ def execute(
     ]
 
 
-def _feedback(prepared: Prepared) -> dict[str, Any]:
+def _feedback(prepared: Prepared) -> dict[str, PyTree]:
     """Returns why events and numerics alternate, and what a replay needs, if so."""
     timeline, log = prepared.timeline, prepared.timeline.answer_log
     if log is None:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Int, Key, PyTree
 
 from ..problem.numerics import DeviceProblem
 from . import row_waves
@@ -62,7 +62,7 @@ class Waves(Program):
         self._keeps_clients = bool(jax.tree.leaves(kernel.kept(carry.state)))
         return carry
 
-    def loaded(self, events: Event) -> Any:
+    def loaded(self, events: Event) -> PyTree:
         columns: Any = events.worker, events.read_slot, events.keep_slot
         ends = row_waves.ends(*columns, keeps_clients=self._keeps_clients)
         return self._copied((events, ends))
@@ -73,7 +73,7 @@ class Waves(Program):
     def run(
         self,
         carry: Carry,
-        events: Any,
+        events: PyTree,
         first: int,
         last: int,
         infos: Info,
@@ -90,7 +90,7 @@ class Waves(Program):
     def reveal(
         self,
         carry: Carry,
-        events: Any,
+        events: PyTree,
         row: int,
         what: tuple[str, ...],
     ) -> dict[str, Array]:
@@ -160,18 +160,18 @@ def _in_turn(
     places = -(-rows * width // num_devices)
     carry = settled(kernel, carry, batched=False)
 
-    def work(state: Any, job: Int[Array, ""], at: Int[Array, ""]) -> Any:
+    def work(state: PyTree, job: Int[Array, ""], at: Int[Array, ""]) -> PyTree:
         """Returns what one job of a wave sends."""
         event = _alone(row_of(events, at + job // width), job % width)
         sent = kernel.contribute(problem, state, event)
         return jax.tree.map(lambda leaf: leaf[0], sent)
 
-    def wave(carried: Any) -> Any:
+    def wave(carried: PyTree) -> PyTree:
         at, carry, infos, held = carried
         end = jnp.minimum(jnp.minimum(ends[at], at + rows), last)
         opened = kernel.opened(problem, carry.state, row_of(events, at))
 
-        def place(number: Int[Array, ""], held: Any) -> Any:
+        def place(number: Int[Array, ""], held: PyTree) -> PyTree:
             sent = work(opened, number * num_devices + me, at)
             return jax.tree.map(lambda held, one: held.at[number].set(one), held, sent)
 
@@ -195,7 +195,7 @@ def _applied(
     carry: Carry,
     events: Event,
     infos: Info,
-    sent: Any,
+    sent: PyTree,
     at: Int[Array, ""],
     end: Int[Array, ""],
 ) -> tuple[Carry, Info]:

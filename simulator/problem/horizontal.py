@@ -6,7 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, Num
+from jaxtyping import Array, Bool, Float, Key, Num, PyTree
 
 from . import losses
 from .data.base import Dataset
@@ -142,14 +142,14 @@ class HorizontalProblem(eqx.Module):
 
     def _reduced(
         self,
-        outputs: Any,
+        outputs: PyTree,
         y: Num[Array, " S *L"],
         present: Bool[Array, " S"],
     ) -> Float[Array, ""]:
         return losses.reduce(self.reduction, *self._each(outputs, y, present))
 
     def _each(
-        self, outputs: Any, y: Num[Array, " S *L"], present: Bool[Array, " S"]
+        self, outputs: PyTree, y: Num[Array, " S *L"], present: Bool[Array, " S"]
     ) -> tuple[Float[Array, " samples"], Bool[Array, " samples"]]:
         """Returns the loss of each row or frame, and whether it is no padding."""
         if losses.by_position(self.loss):
@@ -160,7 +160,7 @@ class HorizontalProblem(eqx.Module):
         """Returns the problem of the first training rows alone."""
         return eqx.tree_at(lambda p: (p.x, p.y), self, (self.x[:count], self.y[:count]))
 
-    def outputs(self, weights: Float[Array, "..."]) -> Any:
+    def outputs(self, weights: Float[Array, "..."]) -> PyTree:
         """Returns the model's outputs of all training rows."""
         return self.model.apply(weights, self.x)
 

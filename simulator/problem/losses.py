@@ -9,11 +9,11 @@ rows first.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Num, PyTree
 
 from ..parts import functions
 from ..parts.base import function_at
@@ -36,7 +36,7 @@ class OwnLoss(NamedTuple):
     """
 
     name: str
-    function: Callable[[Any, Any], Any]
+    function: Callable[[PyTree, PyTree], PyTree]
     positions: tuple[int, ...] | None = None
 
 
@@ -66,7 +66,7 @@ def of_form(form: OutputForm, *, as_given: bool) -> Loss:
 
 
 def per_sample(
-    loss: Loss, outputs: Any, targets: Num[Array, "..."]
+    loss: Loss, outputs: PyTree, targets: Num[Array, "..."]
 ) -> Float[Array, "*w S"]:
     """Returns the loss of each sample.
 
@@ -91,7 +91,7 @@ def by_position(loss: Loss) -> bool:
     return isinstance(loss, str) and facts(loss).targets == "classes"
 
 
-def rows_first(loss: Loss, outputs: Any) -> Any:
+def rows_first(loss: Loss, outputs: PyTree) -> PyTree:
     """Returns outputs as functions of the user's own get them.
 
     A single output has no axis of its own. Positions stand one after the other, as
@@ -106,13 +106,13 @@ def rows_first(loss: Loss, outputs: Any) -> Any:
 
 
 def _own(
-    loss: OwnLoss, outputs: Any, targets: Num[Array, " S *t"]
+    loss: OwnLoss, outputs: PyTree, targets: Num[Array, " S *t"]
 ) -> Float[Array, " S"]:
     return loss.function(rows_first(loss, outputs), targets)
 
 
 @cache
-def _function(name: str) -> Callable[[Any, Any], Any]:
+def _function(name: str) -> Callable[[PyTree, PyTree], PyTree]:
     part = facts(name)
     own = part.function.startswith("stalesim.")
     return function_at(part.function, f"function of the loss {name!r}", own=own)
@@ -193,7 +193,7 @@ def reduce(
 
 
 def measure(
-    problem: "DeviceProblem", model: Any, logits: Any, metrics: tuple[str, ...]
+    problem: "DeviceProblem", model: PyTree, logits: PyTree, metrics: tuple[str, ...]
 ) -> dict[str, Array]:
     """Returns metrics of a model, by name.
 

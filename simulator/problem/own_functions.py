@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ..parts import functions
 from ..parts.functions import UserFunction
@@ -109,7 +110,7 @@ def coupling(
         _start(config, problem),
     )
 
-    def of_first(count: int) -> tuple[list[Any], Any]:
+    def of_first(count: int) -> tuple[list[PyTree], PyTree]:
         few = problem.first(count)
         outputs = functions.calling(*found[0], lambda: few.outputs(model))
         y = few.y.reshape(-1) if losses.by_position(few.loss) else few.y
@@ -132,7 +133,7 @@ def _alike(few: Any, more: Any) -> bool:
     return bool(jnp.allclose(few, same, NEAR, NEAR * most, equal_nan=True))
 
 
-def _start(config: "Problem", problem: Any) -> Any:
+def _start(config: "Problem", problem: Any) -> PyTree:
     """Returns a problem's model at a start, with the server's where columns are."""
     model = problem.start(key_of(0))
     if config.partition.family == "vertical":
@@ -191,7 +192,7 @@ def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -
         )
 
 
-def _check_metric(record: Metric, problem: "DeviceProblem", model: Any) -> None:
+def _check_metric(record: Metric, problem: "DeviceProblem", model: PyTree) -> None:
     """Refuses a metric that is not one floating number, of its arguments alone."""
     named = UserFunction(record.compute, f"evaluate.metrics: {record.name}")
     evaluated = partial(problem.evaluate, metrics=(record.name,))

@@ -195,7 +195,7 @@ class OwnWork:
         return RowBatch(ids, shaped(data.inputs, data.x_train[ids]), data.y_train[ids])
 
 
-def _made(found: Any) -> JobMade | None:
+def _made(found: object) -> JobMade | None:
     """Returns what a function has returned as arrays and numbers; None of others."""
     if not isinstance(found, tuple) or len(found) != 2:
         return None

@@ -1,12 +1,10 @@
 """A vertically divided problem: every party holds some columns of all samples."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, Num
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
 from . import losses
 from .data.base import Dataset
@@ -82,7 +80,9 @@ class VerticalProblem(eqx.Module):
         own = jax.random.fold_in(key, self.num_parties)
         return self.server.init(own).astype(self.x.dtype)
 
-    def head(self, server: Float[Array, " P0"] | None, h: Float[Array, "M D S"]) -> Any:
+    def head(
+        self, server: Float[Array, " P0"] | None, h: Float[Array, "M D S"]
+    ) -> PyTree:
         """Returns the outputs: the network's, or the embeddings' sum and a bias.
 
         They are `[C, S]`, but of a model of the user's own as the loss takes them.
@@ -93,7 +93,7 @@ class VerticalProblem(eqx.Module):
         return self.server.apply(server, h)
 
     def batch_loss(
-        self, outputs: Any, y: Num[Array, " S *L"], present: Bool[Array, " S"]
+        self, outputs: PyTree, y: Num[Array, " S *L"], present: Bool[Array, " S"]
     ) -> Float[Array, ""]:
         """Returns the loss of a batch's outputs, without the regulariser.
 
@@ -110,7 +110,7 @@ class VerticalProblem(eqx.Module):
         few = (self.x[:, :count], self.y[:count])
         return eqx.tree_at(lambda p: (p.x, p.y), self, few)
 
-    def outputs(self, model: Model) -> Any:
+    def outputs(self, model: Model) -> PyTree:
         """Returns the outputs of all training rows, as `head`."""
         weights, server = model
         return self.head(server, jax.vmap(self.embedding.apply)(weights, self.x))

@@ -20,7 +20,16 @@ from .named import WorldName, with_named
 from .streams import Purpose
 
 if TYPE_CHECKING:
+    from .availability import Availability
+    from .concurrency import Concurrency
+    from .local_steps import LocalStepsRule
+    from .preferences import Preference
     from .workload import Workload
+else:
+    Availability = Annotated[Any, AnyPart("availability")]
+    Concurrency = Annotated[Any, AnyPart("concurrency")]
+    LocalStepsRule = Annotated[Any, AnyPart("local_steps")]
+    Preference = Annotated[Any, AnyPart("preferences")]
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -146,9 +155,9 @@ class Selection(Config):
     """`weighted`: chances of the clients, up to a common factor."""
     arrivals: OpenArrivals | None = None
     """Starts of an open system; by default a job starts where another has ended."""
-    prefer: Annotated[Any, AnyPart("preferences")] | None = None
+    prefer: Preference | None = None
     """Which of those who are drawn so are taken; by default the first."""
-    in_flight_by: Annotated[Any, AnyPart("concurrency")] | None = None
+    in_flight_by: Concurrency | None = None
     """Rule by which that number changes, from `in_flight` on; never more."""
     refill: Count = 1
     """Free places, of `in_flight`, with which new jobs are given out, to all of them at
@@ -197,7 +206,7 @@ class Rates(Config):
     """A byte that it gets; a message counts when it has arrived."""
 
     @property
-    def given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Quantity]:
         """The rates that are stated."""
         return {name: rate for name, rate in self if rate is not None}
 
@@ -231,7 +240,7 @@ class Behaviour(Config):
     """Way of messages from the server."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
-    availability: Annotated[Any, AnyPart("availability")] | None = None
+    availability: Availability | None = None
     """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0
     """Virtual second at which the client comes."""
@@ -279,7 +288,7 @@ class Clients(Behaviour):
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""
-    local_steps_by: Annotated[Any, AnyPart("local_steps")] | None = None
+    local_steps_by: LocalStepsRule | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
     world: WorldName | None = None
@@ -288,12 +297,12 @@ class Clients(Behaviour):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_world(cls, data: Any) -> Any:
+    def _of_world(cls, data: object) -> object:
         return with_named(data) if isinstance(data, dict) and "world" in data else data
 
     @model_validator(mode="after")
     def _works(self) -> "Clients":
-        parts: tuple[Any, ...] = tuple(self.groups.values()) or (self,)
+        parts: tuple[Behaviour, ...] = tuple(self.groups.values()) or (self,)
         if all(part.compute is None for part in (self, *parts)):
             raise ValueError("must say how long a job takes; add compute: {law: ...}")
         for _, _, part in self.behaviours(self.total or 1):
@@ -317,7 +326,7 @@ class Clients(Behaviour):
             )
         return self
 
-    def _slows_what_there_is(self, parts: tuple[Any, ...]) -> None:
+    def _slows_what_there_is(self, parts: tuple[Behaviour, ...]) -> None:
         """Refuses slowdowns of links that no client has."""
         for number, slowdown in enumerate(self.slowdowns):
             for stage in (purpose.name.lower() for purpose in slowdown.slows):
@@ -329,7 +338,7 @@ class Clients(Behaviour):
                     )
 
     @property
-    def listeners(self) -> dict[str, Any]:
+    def listeners(self) -> "dict[str, Preference | LocalStepsRule | None]":
         """Parts of their options that may ask the numerics, by their keys."""
         prefer = self.selection.prefer if self.selection else None
         return {"selection.prefer": prefer, "local_steps_by": self.local_steps_by}

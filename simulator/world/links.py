@@ -1,7 +1,7 @@
 """Links, of one client or shared by all, and a server with a queue."""
 
 import heapq
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import simpy
@@ -180,7 +180,7 @@ class Quota(NamedTuple):
     by_commit: bool = False
 
     @property
-    def digested(self) -> list[Any]:
+    def digested(self) -> list[int | bool]:
         """Returns what tells it apart."""
         return [*self.each, self.in_all, self.by_commit]
 

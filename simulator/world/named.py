@@ -24,7 +24,7 @@ WorldName = Literal[
 ]
 
 
-def _replayed(path: str, column: str = "time") -> dict[str, Any]:
+def _replayed(path: str, column: str = "time") -> dict[str, object]:
     """Returns a law by which each client has the values of a table in their order."""
     return {
         "law": "empirical",
@@ -35,7 +35,7 @@ def _replayed(path: str, column: str = "time") -> dict[str, Any]:
     }
 
 
-NAMED_WORLDS: dict[str, dict[str, Any]] = {
+NAMED_WORLDS: dict[str, dict[str, object]] = {
     "equal": {"compute": {"law": "constant", "value": 1}},
     "linear": {"compute": {"law": "constant", "value": "m"}},
     "square_root": {"compute": {"law": "constant", "value": "sqrt(m)"}},

@@ -129,8 +129,9 @@ class PlannedWay(Way):
         self._cycle.crew.replace(client, self.resume)
 
     def _give_up(self, client: int) -> None:
-        sends = self._world.timing[client][4]
-        self._world.note(self._env.now, client, Incident.GAVE_UP, sends)
+        timing = self._world.timing[client]
+        assert timing is not None
+        self._world.note(self._env.now, client, Incident.GAVE_UP, timing[4])
         self._lose(client, Outcome.LOST)
         self._cycle.crew.replace(client, self.resume)
 
@@ -219,8 +220,10 @@ class WatchedWay(PlannedWay):
     def finish(self, client: int) -> None:
         """Ends a job whose contribution has just arrived."""
         now = self._env.now
-        *before, _, sends = self._world.timing[client]
-        self._world.timing[client] = (*before, now, sends)
+        timing = self._world.timing[client]
+        assert timing is not None
+        started, computed, sent, _, sends = timing
+        self._world.timing[client] = (started, computed, sent, now, sends)
         if client in self._sendings:
             self._note_repeats(client, self._sendings.pop(client), now)
         self._end(client)

@@ -1,7 +1,7 @@
 """The work and the messages of a job, whatever the algorithm."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from .streams import Purpose
 
@@ -40,7 +40,7 @@ class Workload:
         return list(self.own_samples) or self.samples
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, object]:
         """Numbers that a timeline's hash depends on."""
         return dict(vars(self))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heappush
 from math import nextafter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import simpy
@@ -118,7 +118,7 @@ def schedule(
     env: simpy.Environment,
     time: float,
     callback: Callable[[simpy.Event], None],
-    value: Any,
+    value: object,
     priority: EventPriority = NORMAL,
 ) -> None:
     """Does what simpy.Timeout does, for a time and not a delay, and checks nothing.
@@ -142,8 +142,11 @@ def _happen(event: simpy.Event) -> None:
 if TYPE_CHECKING:
     from .answers import Answers
     from .cycle import Cycle, Way
+    from .recorders.recorder import Recorder
 
 AnyFeature = TypeVar("AnyFeature")
+Timing = tuple[float, float, float, float, int]
+"""When a job started, was computed, sent and arrived, and its uploads."""
 
 
 class World(Clock):
@@ -165,8 +168,7 @@ class World(Clock):
         features: What it has besides laws of its stages; those that act first are the
             first.
         pool: Clients who wait to be selected; None where everyone works.
-        timing: Times at which each client's job started, was computed, sent and
-            arrived, and its uploads; None where nothing comes between its read and its
+        timing: Of each client's job; None where nothing comes between its read and its
             arrival.
         recorder: Writes down what happens; it comes before a protocol starts, as the
             next two do.
@@ -193,8 +195,8 @@ class World(Clock):
         super().__init__()
         self.num_clients, self.streams = num_clients, Streams(seed)
         self.workload = workload or Workload()
-        self.timing: list[Any] = [None] * num_clients
-        self.recorder: Any = None
+        self.timing: list[Timing | None] = [None] * num_clients
+        self.recorder: Recorder
         self.budget: Unlimited = Unlimited()
         self.answers: Answers | None = None
         everyone, summed = Population(num_clients, self.streams), job_steps is None

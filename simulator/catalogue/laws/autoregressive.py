@@ -57,9 +57,10 @@ class Autoregressive(Law):
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         if not self.of.has_quantiles:
             raise LocatedError(
-                f"{name}.of must be a law that is drawn by its quantiles, got "
-                f"{self.of.law!r}; take constant, empirical with order: resample, one "
-                f"of scipy.stats, or one of these truncated or scaled",
+                f"{name}.of must be a law that is drawn by its quantiles, "
+                f"got {getattr(self.of, 'law', '')!r}; take constant, empirical with "
+                "order: resample, one of scipy.stats, or one of these truncated or "
+                "scaled",
                 keys(f"{name}.of"),
             )
         known = {"correlation": np.zeros(1), "noise": np.full(1, 0.5)}

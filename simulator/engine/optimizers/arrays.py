@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from ...parts.errors import ScenarioError
 from ...problem.horizontal import HorizontalProblem
@@ -114,7 +114,7 @@ class UpdateRule(eqx.Module):
         return step_size
 
     @abstractmethod
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
+    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
         """Returns the state before the first update of some weights.
 
         Args:
@@ -126,11 +126,11 @@ class UpdateRule(eqx.Module):
     def update(
         self,
         gradient: Float[Array, "..."],
-        state: Any,
+        state: PyTree,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], Any]:
+    ) -> tuple[Float[Array, "..."], PyTree]:
         """Returns the direction against which weights move, and the state after it.
 
         Args:
@@ -143,7 +143,7 @@ class UpdateRule(eqx.Module):
         """
 
     def ahead(
-        self, weights: Float[Array, "..."], state: Any, step_size: Float[Array, ""]
+        self, weights: Float[Array, "..."], state: PyTree, step_size: Float[Array, ""]
     ) -> Float[Array, "..."]:
         """Returns what clients read: the model, or where an optimiser leads it."""
         return weights

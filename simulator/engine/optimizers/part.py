@@ -51,7 +51,7 @@ class _Named(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _gather_parameters(cls, data: Any) -> Any:
+    def _gather_parameters(cls, data: object) -> object:
         if not isinstance(data, dict) or "parameters" in data:
             return data
         own = {key: value for key, value in data.items() if key in cls.model_fields}
@@ -107,7 +107,7 @@ class Optax(_Named):
 
     @model_validator(mode="before")
     @classmethod
-    def _matrices_are_muons(cls, data: Any) -> Any:
+    def _matrices_are_muons(cls, data: object) -> object:
         if not isinstance(data, Mapping):
             return data
         given = data.get("matrices")
@@ -121,7 +121,7 @@ class Optax(_Named):
 
     @model_validator(mode="before")
     @classmethod
-    def _rate_is_no_flag(cls, data: Any) -> Any:
+    def _rate_is_no_flag(cls, data: object) -> object:
         for key in ("learning_rate", "clip_norm"):
             if isinstance(data, dict) and key in data:
                 refuse_booleans(key, data[key])
@@ -132,9 +132,9 @@ class Optax(_Named):
         """Whether directions are linear in the gradients so far, so scale with them."""
         return self.kind in LINEAR and self.clip_norm is None
 
-    def program(self) -> dict[str, Any]:
+    def program(self) -> dict[str, object]:
         """Returns all but the numbers that runs of one program may differ in."""
-        found = self.model_dump(mode="json")
+        found: dict[str, object] = self.model_dump(mode="json")
         if not isinstance(self.learning_rate, RateSchedule):
             found["learning_rate"] = "number"
         return found | {"clip_norm": self.clip_norm is not None}
@@ -173,7 +173,7 @@ class Direction(Config):
         """Whether directions are linear in the gradients so far, so scale with them."""
         return self.kind == "momentum"
 
-    def program(self) -> dict[str, Any]:
+    def program(self) -> dict[str, object]:
         """Returns its options, in all of which programs differ."""
         return self.model_dump(mode="json")
 
@@ -216,12 +216,12 @@ class DelayedNesterov(Config):
             )
         return self
 
-    def program(self) -> dict[str, Any]:
+    def program(self) -> dict[str, object]:
         """Returns its options, in all of which programs differ."""
         return self.model_dump(mode="json")
 
 
-def _form(value: Any) -> str:
+def _form(value: object) -> str:
     """Says which form an optimiser has: optax's own has a learning rate."""
     kind, rate = getattr(value, "kind", None), hasattr(value, "learning_rate")
     if isinstance(value, Mapping):
@@ -231,7 +231,7 @@ def _form(value: Any) -> str:
     return "optax" if rate else "direction"
 
 
-def _form_of_worker(value: Any) -> str:
+def _form_of_worker(value: object) -> str:
     """Says the same where nothing arrives one by one."""
     form = _form(value)
     return "direction" if form == "delayed" else form
@@ -251,7 +251,7 @@ ServerOptimizer = Annotated[
 """The same, or the momentum of a server to which contributions come one by one."""
 
 
-def with_steps(data: Any, **step_of: str) -> Any:
+def with_steps(data: object, **step_of: str) -> object:
     """Returns options in which a learning rate stands for a step size of 1.
 
     Args:
@@ -295,7 +295,7 @@ def chosen(algorithm: "Algorithm") -> dict[str, Direction | DelayedNesterov | Op
     return {key: given for key, given in found.items() if given is not None}
 
 
-def programs(algorithm: "Algorithm") -> dict[str, Any]:
+def programs(algorithm: "Algorithm") -> dict[str, object]:
     """Returns what the optimisers of an algorithm make programs differ in, by entry."""
     return {key: given.program() for key, given in chosen(algorithm).items()}
 
@@ -341,7 +341,7 @@ def schedules() -> dict[str, Callable[..., Any]]:
     return {name: getattr(optax, name) for name in SCHEDULES}
 
 
-def options_of(function: Callable[..., Any]) -> dict[str, Any]:
+def options_of(function: Callable[..., object]) -> dict[str, object]:
     """Returns the numbers and flags that a function takes, with their defaults.
 
     What has no default must be given.
@@ -355,7 +355,7 @@ def options_of(function: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def muon_of(hidden: Sequence[bool]) -> dict[str, Any]:
+def muon_of(hidden: Sequence[bool]) -> dict[str, object]:
     """Returns the option that leaves all arrays but hidden matrices to Muon's AdamW."""
     from optax.contrib import MuonDimensionNumbers
 
@@ -386,7 +386,7 @@ def _check(
     known: dict[str, Callable[..., Any]],
     what: str,
     name: str,
-    given: dict[str, Any],
+    given: dict[str, bool | int | float],
     entry: tuple[str, str],
 ) -> None:
     """Refuses a name or its options."""
@@ -424,7 +424,7 @@ def _check(
         ) from error
 
 
-def _check_value(key: str, value: Any, default: Any) -> None:
+def _check_value(key: str, value: bool | int | float, default: object) -> None:
     """Refuses flags for numbers, numbers for flags, and fractions for counts."""
     rule = ""
     if isinstance(default, bool) != isinstance(value, bool):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ...parts.errors import ScenarioError
 from ...problem.horizontal import HorizontalProblem
@@ -32,17 +32,17 @@ class DirectionRule(UpdateRule):
 
     config: Direction = eqx.field(static=True)
 
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
+    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
         return transformation(self.config).init(weights)
 
     def update(
         self,
         gradient: Float[Array, "..."],
-        state: Any,
+        state: PyTree,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], Any]:
+    ) -> tuple[Float[Array, "..."], PyTree]:
         update: Any = transformation(self.config).update
         return update(gradient, state)
 
@@ -69,18 +69,18 @@ class OptaxRule(UpdateRule):
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         return step_size * self._rate(count)
 
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
+    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
         split_up = self._arrays(weights, arrays)
         return self._transformation(jnp.int32(0), arrays).init(split_up)
 
     def update(
         self,
         gradient: Float[Array, "..."],
-        state: Any,
+        state: PyTree,
         weights: Float[Array, "..."],
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], Any]:
+    ) -> tuple[Float[Array, "..."], PyTree]:
         if self.clip_norm is not None:
             import optax  # 0.1 s: only where a run needs it
 
@@ -107,12 +107,14 @@ class OptaxRule(UpdateRule):
 
     def _transformation(self, count: Int[Array, ""], arrays: ModelArrays | None) -> Any:
         make = part.optimisers()[self.kind]
-        options: dict[str, Any] = dict(self.options)
+        options: dict[str, object] = dict(self.options)
         if self.matrices == "hidden" and arrays is not None:
             options |= part.muon_of(arrays.hidden())
         return make(learning_rate=self._rate(count), **options)
 
-    def _arrays(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> Any:
+    def _arrays(
+        self, weights: Float[Array, "..."], arrays: ModelArrays | None
+    ) -> PyTree:
         """Returns weights as the optimiser takes them: in one, or array by array."""
         shapes = None if arrays is None else arrays.shapes
         if self.kind not in part.BY_ARRAY:
@@ -259,7 +261,7 @@ def rule_of(
 
 def start(
     rule: UpdateRule | None, problem: HorizontalProblem, weights: Float[Array, "..."]
-) -> Any:
+) -> PyTree:
     """Returns the state of the optimiser of a model of rows; None without one."""
     if rule is None:
         return None
@@ -270,11 +272,11 @@ def directed(
     rule: UpdateRule | None,
     problem: HorizontalProblem,
     gradient: Float[Array, "..."],
-    state: Any,
+    state: PyTree,
     weights: Float[Array, "..."],
     count: Int[Array, ""],
     applies: Bool[Array, ""],
-) -> tuple[Float[Array, "..."], Any]:
+) -> tuple[Float[Array, "..."], PyTree]:
     """Returns an optimiser's direction in place of a gradient, and its state.
 
     Args:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, PyTree
 
 from ...files.study import Categorical, Writer
 from ...files.study.jobs import incident_columns, job_columns, traffic
@@ -118,13 +117,13 @@ class Staleness:
         self._num_parties = num_parties
         self._silent = np.ones(num_clients, bool)  # without a contribution so far
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest of a run adds to."""
         ages = {"contributions": self.contributions, "embeddings": self.embeddings}
         known = {name: one.state() for name, one in ages.items() if one is not None}
         return {"silent": self._silent, **known}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Takes up what `state` has returned."""
         self._silent = state["silent"]
         self.contributions.restore(state["contributions"])
@@ -232,7 +231,7 @@ class CommitTable:
         self._commits, self._ages = np.zeros((2, 0), np.int64)
         self._last = 0  # commit that is written
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest of a run adds to."""
         return {
             "gathers": self._gathers,
@@ -241,7 +240,7 @@ class CommitTable:
             "last": self._last,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Takes up what `state` has returned."""
         self._gathers, self._rows = state["gathers"], state["rows"]
         self._commits, self._ages = state["applied"]
@@ -409,12 +408,12 @@ class JobTables:
             self._per_job = played.protocol.messages_per_job(played.num_clients)
         self._jobs = self._incidents = 0  # written so far
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest of a run adds to."""
         written = [self._jobs, self._incidents]
         return {"started": self.started, "sent": self.sent, "written": written}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Takes up what `state` has returned."""
         self.started, self.sent = state["started"], state["sent"]
         self._jobs, self._incidents = state["written"]

@@ -1,8 +1,7 @@
 """One run's tables, written as its records come in, and its end for the manifest."""
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import PyTree
 
 from ...files.study import Categorical, Writer
 from ...files.timeline import NO_COMMIT, NO_WORKER, Jobs, StopReason, effects
@@ -49,12 +48,12 @@ class PrivacyTables:
             self._ratio = setup.upload_ratio
             self._squares = np.zeros(self._num_clients)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest of a run adds to."""
         ledger = None if self._ledger is None else self._ledger.state()
         return {"releases": self.releases, "squares": self._squares, "ledger": ledger}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Takes up what `state` has returned."""
         self.releases, self._squares = state["releases"], state["squares"]
         if self._ledger is not None:
@@ -140,7 +139,7 @@ class PrivacyTables:
             }
             self._writer.append("privacy", columns)
 
-    def describe(self) -> dict[str, Any] | None:
+    def describe(self) -> dict[str, PyTree] | None:
         """Returns what noise there is and whether it is private, for the manifest."""
         if self._perturbation is not None:
             known = () if self._squares is None else (self._perturbation.accountant,)
@@ -217,7 +216,7 @@ class Results:
             "ending": self._ending,
         }
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, PyTree]:
         """Returns what the rest of the run adds to: arrays, numbers and words."""
         return {
             "stop": None if self.stop is None else self.stop.name,
@@ -228,7 +227,7 @@ class Results:
             **{name: part.state() for name, part in self._parts.items()},
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, PyTree]) -> None:
         """Takes up what `state` has returned."""
         self.stop = None if state["stop"] is None else StopReason[state["stop"]]
         self.diverged_at = state["diverged_at"]
@@ -277,7 +276,7 @@ class Results:
         self.fraction = 1.0 if self.stop else self._progress(self._last)
         self.commits = self._last.commits
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> dict[str, PyTree]:
         """Writes the tables of the whole run; returns its end for the manifest."""
         self._add_clients()
         for columns in self._staleness.histograms(self._run):

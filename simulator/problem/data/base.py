@@ -11,10 +11,10 @@ from jaxtyping import Float, Int, Num
 
 DIVISION, ORDER = 0, 1
 """Streams of every data set: its division, and the order of its training rows."""
-_types: list[Any] = [np.dtype(np.float32)]
+_types: list[np.dtype] = [np.dtype(np.float32)]
 
 
-def features_type() -> Any:
+def features_type() -> np.dtype:
     """Returns the type in which features are kept, and targets that are no classes."""
     return _types[-1]
 

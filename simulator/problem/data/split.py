@@ -310,7 +310,7 @@ def _scaled(
     x: Shaped[np.ndarray, "N P"],
     shift: Float[np.ndarray, " _"],
     divisor: Float[np.ndarray, " _"],
-    dtype: Any,
+    dtype: np.dtype,
 ) -> Float[np.ndarray, "N P"]:
     """Returns scaled features of a type, computed in float64 block by block."""
     scaled = np.empty(x.shape, dtype)

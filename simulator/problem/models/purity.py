@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from ...parts import functions
 from ...parts.functions import UserFunction
@@ -20,7 +21,7 @@ CALLBACKS = ("callback", "debug_print")
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
-def check(named: UserFunction, run: Callable[..., Any], *arguments: Any) -> None:
+def check(named: UserFunction, run: Callable[..., PyTree], *arguments: PyTree) -> None:
     """Refuses calls of Python while a program runs, and state outside the arguments.
 
     Args:
@@ -32,7 +33,7 @@ def check(named: UserFunction, run: Callable[..., Any], *arguments: Any) -> None
         ScenarioError: Naming what was found.
     """
 
-    def traced() -> Any:
+    def traced() -> PyTree:
         with jax.checking_leaks():
             return jax.make_jaxpr(lambda *given: run(*given))(*arguments)
 
@@ -60,7 +61,7 @@ def check(named: UserFunction, run: Callable[..., Any], *arguments: Any) -> None
         )
 
 
-def _same(one: list[Any], two: list[Any]) -> bool:
+def _same(one: list[PyTree], two: list[PyTree]) -> bool:
     return len(one) == len(two) and all(
         a is b or np.array_equal(_bits(a), _bits(b))
         for a, b in zip(one, two, strict=True)

@@ -25,6 +25,7 @@ from typing import (
     Any,
     NamedTuple,
     Protocol,
+    TypeAlias,
     runtime_checkable,
 )
 
@@ -38,7 +39,7 @@ from ...parts.expressions import Number, depends_on_client, per_client
 from ..streams import Purpose, Streams
 
 if TYPE_CHECKING:
-    AnyLaw = Any
+    AnyLaw: TypeAlias = "Law"
 else:
     AnyLaw = Annotated[Any, AnyPart("laws")]
 """Any law: ours by name, SciPy's by SciPy's name."""
@@ -235,7 +236,7 @@ class ClientValues:
         exact: The value of all clients, or a list of each client's.
     """
 
-    def __init__(self, exact: list[Any]) -> None:
+    def __init__(self, exact: list[Number]) -> None:
         self._exact = exact
         self.values = np.array([float(value) for value in exact])
         self._one = self.values.size == 1
@@ -280,11 +281,11 @@ class ClientValues:
             return None
         return {Fraction(value) for value in distinct}
 
-    def of(self, who: Who) -> Any:
+    def of(self, who: Who) -> Float[np.ndarray, "*n"]:
         """Returns the value of a client, or one for each of several."""
         return self.values[0] if self._one else self.values[who]
 
-    def ticks(self, who: Who, tick: Fraction) -> Any:
+    def ticks(self, who: Who, tick: Fraction) -> Int[np.ndarray, "*n"]:
         """Returns the value in ticks, of a client or for each of several."""
         if tick not in self._ticks:
             self._ticks[tick] = np.array([_ticks(value, tick) for value in self._exact])

@@ -94,7 +94,7 @@ class Scipy(Law):
 
     @model_validator(mode="before")
     @classmethod
-    def _gather_parameters(cls, data: Any) -> Any:
+    def _gather_parameters(cls, data: object) -> object:
         if not isinstance(data, dict) or "parameters" in data:
             return data
         own = {"law", "loc", "scale", "shift"}
@@ -105,7 +105,7 @@ class Scipy(Law):
         return {k: v for k, v in data.items() if k in own} | {"parameters": shapes}
 
     @model_serializer
-    def _flat(self) -> dict[str, Any]:
+    def _flat(self) -> dict[str, object]:
         return {
             "law": self.law,
             **self.parameters,
@@ -338,7 +338,7 @@ class ScipySampler(DurationSampler):
         self._discrete = is_discrete(self._distribution)
         names = [n for n in (self._distribution.shapes or "").split(", ") if n]
 
-        def column(name: str, quantity: Any) -> ClientValues:
+        def column(name: str, quantity: Parameter) -> ClientValues:
             return ClientValues.given(quantity, population, f"{config.law}.{name}")
 
         self._shapes = [column(name, config.parameters[name]) for name in names]
@@ -390,7 +390,7 @@ class ScipySampler(DurationSampler):
                 f"{str(error).splitlines()[0]}; change its shape parameters"
             ) from None
 
-    def probability(self, seconds: float, who: Who, *, below: bool) -> Any:
+    def probability(self, seconds: float, who: Who, *, below: bool) -> usual.Values:
         """Returns the chance of at most (`below`: less than) this many seconds."""
         shapes = [column.of(who) for column in self._shapes]
         loc, scale, shift = (c.of(who) for c in (self._loc, self._scale, self._shift))

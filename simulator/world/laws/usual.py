@@ -12,6 +12,8 @@ from jaxtyping import Float
 
 from ...parts.errors import ScenarioError
 
+Values = float | np.ndarray
+
 
 def _positive(*shapes: float) -> bool:
     return all(shape > 0 for shape in shapes)
@@ -38,38 +40,46 @@ class Usual(NamedTuple):
     """
 
     name: str
-    ppf: Callable[..., np.ndarray]
-    below: Callable[..., np.ndarray]
-    above: Callable[..., np.ndarray]
-    average: Callable[..., Any]
+    ppf: Callable[..., Any]
+    below: Callable[..., Values]
+    above: Callable[..., Values]
+    average: Callable[..., Values]
     shapes: str | None = None
     exists: Callable[..., bool] = _positive
     ends: tuple[float, float] = (0.0, np.inf)
     discrete: bool = False
 
-    def __call__(self, *, loc: Any = 0.0, scale: Any = 1.0, **shapes: Any) -> "Placed":
+    def __call__(
+        self, *, loc: Values = 0.0, scale: Values = 1.0, **shapes: Values
+    ) -> "Placed":
         """Returns the law `loc + scale * X`."""
         return Placed(self, tuple(shapes.values()), loc, scale)
 
-    def support(self, *shapes: float) -> tuple[float, float]:
+    def support(self, *shapes: Values) -> tuple[float, float]:
         """Returns the least and the largest value; NaN where there is no such law."""
         return self.ends if self.exists(*shapes) else (np.nan, np.nan)
 
-    def mean(self, *, loc: Any = 0.0, scale: Any = 1.0, **shapes: Any) -> Any:
+    def mean(
+        self, *, loc: Values = 0.0, scale: Values = 1.0, **shapes: Values
+    ) -> Values:
         """Returns the mean of `loc + scale * X`; infinite where it has none."""
         return self.average(*shapes.values()) * scale + loc
 
-    def sf(self, values: Any, *shapes: Any) -> Any:
+    def sf(self, values: Values, *shapes: Values) -> Values:
         """Returns the probabilities of more than some values."""
         return self._from(self.above, 1.0, values, *shapes)
 
-    def cdf(self, values: Any, *shapes: Any) -> Any:
+    def cdf(self, values: Values, *shapes: Values) -> Values:
         """Returns the probabilities of at most some values."""
         return self._from(self.below, 0.0, values, *shapes)
 
     def _from(
-        self, formula: Callable[..., Any], before: float, values: Any, *shapes: Any
-    ) -> Any:
+        self,
+        formula: Callable[..., Values],
+        before: float,
+        values: Values,
+        *shapes: Values,
+    ) -> Values:
         """Applies a formula; `before` holds where no value is, or has a probability."""
         low, high = self.ends
         early = np.less(values, low) if self.discrete else np.less_equal(values, low)
@@ -84,19 +94,19 @@ class Placed(NamedTuple):
     """The law `loc + scale * X` of given shapes; methods as those of SciPy's laws."""
 
     dist: Usual
-    shapes: tuple[float, ...]
-    loc: float
-    scale: float
+    shapes: tuple[Values, ...]
+    loc: Values
+    scale: Values
 
-    def ppf(self, probabilities: Any) -> Any:
+    def ppf(self, probabilities: np.ndarray) -> Values:
         """Returns quantiles."""
         return self.loc + self.scale * self.dist.ppf(probabilities, *self.shapes)
 
-    def cdf(self, values: Any) -> Any:
+    def cdf(self, values: Values) -> Values:
         """Returns the probabilities of at most some values."""
         return self.dist.cdf(self._standard(values), *self.shapes)
 
-    def sf(self, values: Any) -> Any:
+    def sf(self, values: Values) -> Values:
         """Returns the probabilities of more than some values."""
         return self.dist.sf(self._standard(values), *self.shapes)
 
@@ -104,16 +114,16 @@ class Placed(NamedTuple):
         """Returns the mean; infinite where it has none."""
         return float(self.dist.average(*self.shapes) * self.scale + self.loc)
 
-    def support(self) -> tuple[float, float]:
+    def support(self) -> tuple[Values, Values]:
         """Returns the least and the largest value."""
         low, high = self.dist.support(*self.shapes)
         return self.loc + self.scale * low, self.loc + self.scale * high
 
-    def _standard(self, values: Any) -> Any:
+    def _standard(self, values: Values) -> Values:
         return (np.asarray(values) - self.loc) / self.scale
 
 
-def _poisson(u: np.ndarray, mu: Any) -> np.ndarray:
+def _poisson(u: np.ndarray, mu: Values) -> np.ndarray:
     from scipy.special import pdtr, pdtrik
 
     found = np.ceil(pdtrik(u, mu))
@@ -121,17 +131,17 @@ def _poisson(u: np.ndarray, mu: Any) -> np.ndarray:
     return np.where(pdtr(below, mu) >= u, below, found)
 
 
-def _special(name: str, *values: Any) -> Any:
+def _special(name: str, *values: Values) -> Values:
     import scipy.special  # 0.1 s: only where a law needs it
 
     return getattr(scipy.special, name)(*values)
 
 
-def _normal(u: np.ndarray) -> np.ndarray:
+def _normal(u: np.ndarray) -> Values:
     return _special("ndtri", u)
 
 
-def _pareto_mean(b: Any) -> Any:
+def _pareto_mean(b: Values) -> Values:
     with np.errstate(divide="ignore"):  # at b = 1, where it is infinite
         return np.where(np.greater(b, 1), b / np.subtract(b, 1.0), np.inf)
 
@@ -236,7 +246,7 @@ def adds_up(known: Any) -> bool:
     return isinstance(known, generic) and type(known)._cdf is generic._cdf
 
 
-def cdf(known: Any, at: Any, *shapes: Any) -> Any:
+def cdf(known: Any, at: Values, *shapes: Values) -> Values:
     """Returns the chances of at most some values.
 
     Raises:
@@ -253,7 +263,7 @@ def cdf(known: Any, at: Any, *shapes: Any) -> Any:
     return known.cdf(at, *shapes)
 
 
-def check_short(known: Any, *shapes: Any) -> None:
+def check_short(known: Any, *shapes: Values) -> None:
     """Refuses sums over all values of a law that ends beyond reach, such as its mean.
 
     Raises:
@@ -273,7 +283,7 @@ def remedy(known: Any) -> str:
 
 
 def ppf(
-    known: Any, uniform: Float[np.ndarray, " n"], *shapes: Any
+    known: Any, uniform: Float[np.ndarray, " n"], *shapes: Values
 ) -> Float[np.ndarray, " n"]:
     """Returns the least values whose chances of at most them reach some numbers.
 

@@ -132,8 +132,9 @@ class Peers(ABC):
 
     def _step(self, worker: int) -> None:
         self._world.budget.send(worker)
-        timing = self._world.timing
-        timing[worker] = (*timing[worker][:4], self._sent[worker])
+        timing = self._world.timing[worker]
+        assert timing is not None
+        self._world.timing[worker] = (*timing[:4], self._sent[worker])
         self._sent[worker] = 0
         self._recorder.commit((worker,), self._round)
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from ....parts import functions as of_user
 from ....parts.functions import UserFunction
@@ -22,8 +23,8 @@ def look(
     named: UserFunction,
     model: Functions,
     form: OutputForm,
-    example: Callable[[int], Any],
-) -> tuple[Any, Any, bool]:
+    example: Callable[[int], PyTree],
+) -> tuple[PyTree, PyTree, bool]:
     """Looks at a model without computing anything.
 
     Args:
@@ -59,7 +60,7 @@ def look(
     return weights, statistics, takes_key
 
 
-def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> None:
+def _check_start(named: UserFunction, model: Functions, key: PyTree, x: PyTree) -> None:
     """Refuses weights that do not follow from the key alone, or are no numbers."""
     one, two = (of_user.calling(*named, lambda: model.init(key, x)) for _ in range(2))
     if jax.tree.structure(one) != jax.tree.structure(two):
@@ -90,14 +91,14 @@ def _check_start(named: UserFunction, model: Functions, key: Any, x: Any) -> Non
             )
 
 
-def _plain(leaf: Any) -> np.ndarray:
+def _plain(leaf: PyTree) -> np.ndarray:
     """Returns the numbers of an array; those of half precision as float32."""
     array = jnp.asarray(leaf)
     half = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize < 4
     return np.asarray(array.astype(jnp.float32) if half else array)
 
 
-def _check_weights(named: UserFunction, weights: Any) -> None:
+def _check_weights(named: UserFunction, weights: PyTree) -> None:
     """Refuses weights that are not floating numbers of single precision."""
     leaves = jax.tree.leaves_with_path(weights)
     for path, leaf in leaves:
@@ -114,7 +115,7 @@ def _check_weights(named: UserFunction, weights: Any) -> None:
 
 
 def _draws(
-    named: UserFunction, model: Functions, trees: tuple[Any, Any], x: Any
+    named: UserFunction, model: Functions, trees: tuple[PyTree, PyTree], x: PyTree
 ) -> bool:
     """Says whether a model draws random numbers in training: it fails without a key.
 
@@ -137,9 +138,9 @@ def _draws(
 def _check_outputs(
     named: UserFunction,
     model: Functions,
-    trees: tuple[Any, Any],
-    x: Any,
-    key: Any,
+    trees: tuple[PyTree, PyTree],
+    x: PyTree,
+    key: PyTree,
     *,
     training: bool,
     form: OutputForm,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-from jaxtyping import Array, Key
+from jaxtyping import Array, Key, PyTree
 
 from ....parts import functions
 from ....parts.functions import UserFunction
@@ -46,7 +46,7 @@ def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
     return plain(init, apply)
 
 
-def plain(init: Callable[..., Any], apply: Callable[..., Any]) -> Functions:
+def plain(init: Callable[..., PyTree], apply: Callable[..., PyTree]) -> Functions:
     """Returns the model of two functions, `init(key)` and `apply(weights, x)`.
 
     `init` may take some rows as well, and `apply` a `key`, which is None but in
@@ -55,12 +55,12 @@ def plain(init: Callable[..., Any], apply: Callable[..., Any]) -> Functions:
     takes_rows = len(_required(init)) > 1
     named = next((name for name in KEYS if name in _names(apply)), None)
 
-    def start(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+    def start(key: Key[Array, ""], x: PyTree) -> tuple[PyTree, PyTree]:
         return (init(key, x) if takes_rows else init(key)), ()
 
     def run(
-        weights: Any, statistics: Any, x: Any, key: Any, training: bool
-    ) -> tuple[Any, Any]:
+        weights: PyTree, statistics: PyTree, x: PyTree, key: PyTree, training: bool
+    ) -> tuple[PyTree, PyTree]:
         if named is None:
             return apply(weights, x), statistics
         return apply(weights, x, **{named: key}), statistics
@@ -74,7 +74,7 @@ def _is_partial(found: Any) -> bool:
 
 def _built(
     named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
-) -> tuple[Any, Again]:
+) -> tuple[PyTree, Again]:
     """Calls a function that makes a model with what it asks for."""
     names = _names(build)
     asked = {name: facts[name] for name in names if name in facts}
@@ -88,7 +88,7 @@ def _built(
     if key is None:
         return build(**asked), None
 
-    def again(drawn: Key[Array, ""]) -> Any:
+    def again(drawn: Key[Array, ""]) -> PyTree:
         if key == "rngs":
             from flax import nnx
 
@@ -98,7 +98,7 @@ def _built(
     return again(jax.random.key(0)), again
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def _parameters(function: Callable[..., PyTree]) -> Mapping[str, inspect.Parameter]:
     try:
         if not inspect.isclass(function):
             return inspect.signature(function).parameters
@@ -109,11 +109,11 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         return {}
 
 
-def _names(function: Callable[..., Any]) -> list[str]:
+def _names(function: Callable[..., PyTree]) -> list[str]:
     return list(_parameters(function))
 
 
-def _required(function: Callable[..., Any]) -> list[str]:
+def _required(function: Callable[..., PyTree]) -> list[str]:
     """Returns the arguments without which a function cannot be called."""
     many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [

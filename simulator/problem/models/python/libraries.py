@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Key
+from jaxtyping import Array, Key, PyTree
 
 
 class Functions(NamedTuple):
@@ -26,13 +26,13 @@ class Functions(NamedTuple):
         inputs_first: Whether matrices are `[inputs, outputs]`, as in Flax.
     """
 
-    init: Callable[[Key[Array, ""], Any], tuple[Any, Any]]
-    apply: Callable[..., tuple[Any, Any]]
+    init: Callable[[Key[Array, ""], PyTree], tuple[PyTree, PyTree]]
+    apply: Callable[..., tuple[PyTree, PyTree]]
     asks_for_key: bool = False
     inputs_first: bool = False
 
 
-Again = Callable[[Key[Array, ""]], Any] | None
+Again = Callable[[Key[Array, ""]], PyTree] | None
 """Makes a model of other weights, by a key."""
 FLAGS = {
     "train": True,
@@ -60,7 +60,7 @@ def adapted(model: Any, again: Again) -> Functions | None:
     return None
 
 
-def of_equinox(made: tuple[eqx.Module, Any], again: Again) -> Functions:
+def of_equinox(made: tuple[eqx.Module, PyTree], again: Again) -> Functions:
     """Returns the functions of a module for one row, perhaps with its state.
 
     All floating arrays of the module are weights.
@@ -69,20 +69,20 @@ def of_equinox(made: tuple[eqx.Module, Any], again: Again) -> Functions:
     _, static = eqx.partition(module, eqx.is_inexact_array)
     takes_key = "key" in inspect.signature(module.__call__).parameters  # pyright: ignore
 
-    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+    def init(key: Key[Array, ""], x: PyTree) -> tuple[PyTree, PyTree]:
         new = made if again is None else again(key)
         new = new if isinstance(new, tuple) else (new, None)
         return eqx.filter(new[0], eqx.is_inexact_array), new[1]
 
     def apply(
-        weights: Any, statistics: Any, x: Any, key: Any, training: bool
-    ) -> tuple[Any, Any]:
+        weights: PyTree, statistics: PyTree, x: PyTree, key: PyTree, training: bool
+    ) -> tuple[PyTree, PyTree]:
         whole: Any = eqx.combine(weights, static)
         whole = eqx.nn.inference_mode(whole, value=not training)
         num_rows = jax.tree.leaves(x)[0].shape[0]
         keys = None if key is None else jax.random.split(key, num_rows)
 
-        def one(row: Any, key: Any) -> Any:
+        def one(row: PyTree, key: PyTree) -> PyTree:
             named = {"key": key} if takes_key else {}
             if state is None:
                 return whole(row, **named)
@@ -101,14 +101,14 @@ def of_linen(module: Any) -> Functions:
     """Returns the functions of a Flax linen module for a batch."""
     flags = _flags(module.__call__)
 
-    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+    def init(key: Key[Array, ""], x: PyTree) -> tuple[PyTree, PyTree]:
         drawn = dict(zip(("params", "dropout"), jax.random.split(key), strict=True))
         variables = dict(module.init(drawn, x, **flags(training=False)))
         return variables.pop("params", {}), variables
 
     def apply(
-        weights: Any, statistics: Any, x: Any, key: Any, training: bool
-    ) -> tuple[Any, Any]:
+        weights: PyTree, statistics: PyTree, x: PyTree, key: PyTree, training: bool
+    ) -> tuple[PyTree, PyTree]:
         variables = {"params": weights, **statistics}
         named = {"rngs": {"dropout": key}} if key is not None else {}
         if not training or not statistics:
@@ -143,13 +143,13 @@ def of_nnx(module: Any, again: Again) -> Functions:
     streams = divided(module)[2]
     places = {id(leaf): place for place, leaf in enumerate(jax.tree.leaves(streams))}
 
-    def init(key: Key[Array, ""], x: Any) -> tuple[Any, Any]:
+    def init(key: Key[Array, ""], x: PyTree) -> tuple[PyTree, PyTree]:
         _, weights, _, rest = divided(module if again is None else again(key))
         return weights, rest
 
     def apply(
-        weights: Any, statistics: Any, x: Any, key: Any, training: bool
-    ) -> tuple[Any, Any]:
+        weights: PyTree, statistics: PyTree, x: PyTree, key: PyTree, training: bool
+    ) -> tuple[PyTree, PyTree]:
         if training and places and key is None:
             raise ValueError("its random streams need a key")
 
@@ -166,7 +166,7 @@ def of_nnx(module: Any, again: Again) -> Functions:
     return Functions(init, apply, inputs_first=True)
 
 
-def _flags(call: Callable[..., Any]) -> Callable[..., dict[str, bool]]:
+def _flags(call: Callable[..., PyTree]) -> Callable[..., dict[str, bool]]:
     """Returns the arguments of a module's call that concern training, by name."""
     names = [name for name in inspect.signature(call).parameters if name in FLAGS]
     return lambda training: {name: FLAGS[name] == training for name in names}

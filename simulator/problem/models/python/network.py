@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Key, Num
+from jaxtyping import Array, Bool, Float, Key, Num, PyTree
 
 from ....parts.functions import UserFunction
 from ...data.base import Field, shaped
@@ -36,12 +36,12 @@ class Layout(NamedTuple):
         types: Their types.
     """
 
-    structure: Any
+    structure: PyTree
     shapes: tuple[tuple[int, ...], ...]
     types: tuple[Any, ...]
 
     @classmethod
-    def of(cls, tree: Any) -> "Layout":
+    def of(cls, tree: PyTree) -> "Layout":
         """Returns the layout of a tree of arrays, or of their shapes and types."""
         leaves, structure = jax.tree.flatten(tree)
         shapes = tuple(leaf.shape for leaf in leaves)
@@ -52,11 +52,11 @@ class Layout(NamedTuple):
         """Length of the vector."""
         return sum(map(math.prod, self.shapes))
 
-    def tree(self, arrays: Sequence[Array]) -> Any:
+    def tree(self, arrays: Sequence[Array]) -> PyTree:
         """Returns arrays in their tree."""
         return jax.tree.unflatten(self.structure, list(arrays))
 
-    def given(self, vector: Float[Array, " Q"]) -> Any:
+    def given(self, vector: Float[Array, " Q"]) -> PyTree:
         """Returns the tree of a vector in the types of the arrays; counts are rounded.
 
         Numbers have the type of the vector, which is the precision of the run.
@@ -167,12 +167,12 @@ class OwnNetwork:
         ]
         return np.concatenate([*learned, np.zeros(self.statistics.size, bool)])
 
-    def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> Any:
+    def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> PyTree:
         """Returns the outputs of some rows, however many: block by block."""
         tree, statistics = self._trees(weights)
         num_rows = x.shape[0]
 
-        def outputs(block: Float[Array, "s F"]) -> Any:
+        def outputs(block: Float[Array, "s F"]) -> PyTree:
             found, _ = self._functions.apply(
                 tree, statistics, self._given(block, weights.dtype), None, False
             )
@@ -195,7 +195,7 @@ class OwnNetwork:
         weights: Float[Array, " P"],
         x: Float[Array, "S F"],
         key: Key[Array, ""] | None = None,
-    ) -> tuple[Any, Float[Array, " Q"]]:
+    ) -> tuple[PyTree, Float[Array, " Q"]]:
         """Returns the outputs of a batch in training, and statistics of the batch.
 
         Args:
@@ -218,7 +218,7 @@ class OwnNetwork:
         share = 1 - STATISTICS_KEPT
         return self._laid_out(outputs), before + (new - before) / share
 
-    def _trees(self, weights: Float[Array, " P"]) -> tuple[Any, Any]:
+    def _trees(self, weights: Float[Array, " P"]) -> tuple[PyTree, PyTree]:
         """Returns weights and statistics as the model has them."""
         learned, measured = jnp.split(weights, [self.weights.size])
         return (
@@ -235,11 +235,11 @@ class OwnNetwork:
 
         return jax.tree.map(converted, shaped(self._rows, x))
 
-    def _example(self, num_rows: int) -> Any:
+    def _example(self, num_rows: int) -> PyTree:
         width = sum(field.width for field in self._rows)
         return self._given(jnp.zeros((num_rows, width), jnp.float32), jnp.float32)
 
-    def _laid_out(self, outputs: Any) -> Any:
+    def _laid_out(self, outputs: PyTree) -> PyTree:
         """Returns outputs as the loss takes them: `[C, S]`, but of a loss of one's own.
 
         Positions of a row stand one after the other.

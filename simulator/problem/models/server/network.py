@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 
 from ....parts.functions import UserFunction
 from ...data.base import Field
@@ -102,7 +102,7 @@ class OwnServerNetwork:
         """Returns the weights at the start."""
         return self.network.init(key)
 
-    def apply(self, weights: Float[Array, " P0"], h: Float[Array, "M D S"]) -> Any:
+    def apply(self, weights: Float[Array, " P0"], h: Float[Array, "M D S"]) -> PyTree:
         """Returns the outputs of some samples, as the loss takes them.
 
         Args:
