@@ -128,11 +128,8 @@ class EnemyPart(EnemyOptions, AttackPart):
 
     def make(self, setup: RunSetup, constants: Constants) -> Any:
         """Returns an attack by the enemies of a run."""
-        method, K, seed = (
-            setup.scenario.algorithm,
-            setup.shape.num_clients,
-            setup.run.seed,
-        )
+        method: Any = setup.scenario.algorithm
+        K, seed = setup.shape.num_clients, setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
         return self.in_program(
             {*type(self).model_fields} - {*EnemyOptions.model_fields},

@@ -168,7 +168,8 @@ def facts(
     """Returns the fields that are the same for all methods."""
     step_size, _ = resolve(config.step_size, constants)
     scenario, mixing, K = setup.scenario, setup.mixing, setup.shape.num_clients
-    pushed, window = scenario.protocol.average == "push", scenario.stop.windowed
+    protocol: Any = scenario.protocol
+    pushed, window = protocol.average == "push", scenario.stop.windowed
     watched = window is not None and window.column == DISTANCE
     return {
         "step_size": on_device(step_size),
