@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.style import Style
@@ -64,7 +64,7 @@ def interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def repeat_interruption(unraisable: Any) -> None:
+def repeat_interruption(unraisable: "sys.UnraisableHookArgs") -> None:
     """Repeats an interruption that came while Python was in a callback.
 
     There an exception cannot be raised: it is printed and forgotten. To be Python's
@@ -94,7 +94,7 @@ def warn(
     category: type[Warning],
     filename: str,
     lineno: int,
-    file: Any = None,
+    file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
     """Shows a warning, one of ours as one line; to be Python's hook for them."""

@@ -1,7 +1,7 @@
 """The commands of `stalesim data`: which data sets exist, and getting them."""
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -10,6 +10,9 @@ from ..files.reading.published import SOURCE, Published, remedy
 from ..parts.errors import DataError, counted, suggestion
 from . import console, downloads
 from .console import out
+
+if TYPE_CHECKING:
+    from ..problem.data.parts import Data
 
 app = typer.Typer(
     help="Lists and downloads real data sets. No run ever downloads anything.",
@@ -29,7 +32,7 @@ class PublishedSet(NamedTuple):
 
     name: str
     about: str
-    part: Any
+    part: "type[Data]"
     published: Published
 
     @property

@@ -142,7 +142,7 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
         progressbar=progress, chunk_size=PIECE, timeout=TIMEOUT_S
     )
 
-    def begin(url: str, to: str, caller: Any) -> None:
+    def begin(url: str, to: str, caller: object) -> None:
         arrival.begin()
         try:
             downloader(url, to, caller)
@@ -171,7 +171,7 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
     return ""
 
 
-def _why(error: Any, arrival: Arrival, file: PublishedFile) -> str:
+def _why(error: object, arrival: Arrival, file: PublishedFile) -> str:
     import requests
 
     answer = getattr(error, "response", None)

@@ -92,5 +92,4 @@ def _written(made: dict[Path, str], folder: Path) -> list[Path]:
 
 
 def _class(name: str) -> str:
-    """Returns the name of a class, in capitals and without underscores."""
     return "".join(word.capitalize() for word in name.split("_"))

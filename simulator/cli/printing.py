@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from ...analysis.timelines.view import View
     from ..files.study import Study
+    from ..scenario.setting import Varied
+    from ..scenario.study import Run
+    from ..studies.planning import Task
     from ..studies.sizes import MemoryEstimate, ModelSize
 
 
@@ -39,7 +42,9 @@ MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
 
-def show_plan(runs: list[Any], tasks: list[Any], memory: "MemoryEstimate") -> None:
+def show_plan(
+    runs: "Sequence[Run]", tasks: "Sequence[Task]", memory: "MemoryEstimate"
+) -> None:
     """Shows the tasks of a study before it is run, and the memory that it needs."""
     table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
     for number, task in enumerate(tasks[:SHOWN]):
@@ -73,7 +78,7 @@ def show_sizes(sizes: "Sequence[ModelSize]") -> None:
         )
 
 
-def show_inherited(scenario: Any) -> None:
+def show_inherited(scenario: "Varied") -> None:
     """Shows what variants of another kind take over from the base, if any do."""
     from ..scenario.study import inherited
 
@@ -82,7 +87,7 @@ def show_inherited(scenario: Any) -> None:
             out.say(f"variants.{variant}.{each}")
 
 
-def _which(runs: Sequence[Any]) -> str:
+def _which(runs: "Sequence[Run]") -> str:
     """Returns the groups of a batch's runs, and which replicates of them."""
     found: dict[str, list[int]] = {}
     for run in runs:

@@ -157,7 +157,6 @@ def run(
 
 
 def _show_plan(config: "Scenario", jobs: int) -> None:
-    """Shows what will be executed, and what it will take."""
     from ..studies import planned, sizes
 
     runs, tasks = planned(config)

@@ -69,7 +69,7 @@ _held: list[Inputs] = []
 """Inputs that are in force in this process; the last one counts."""
 
 
-def collect(scenarios: Iterable[Any]) -> Inputs:
+def collect(scenarios: Iterable[object]) -> Inputs:
     """Finds what scenarios read, and what is in it now.
 
     Args:
@@ -129,7 +129,7 @@ def manifest_entries(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _entry(each: Content, place: str, **more: int) -> dict[str, Any]:
+def _entry(each: Content, place: str, **more: int) -> dict[str, object]:
     imports = {"imports": each.imports} if each.imports else {}
     return {place: each.at, "sha256": each.sha256, **more, **imports}
 
@@ -151,7 +151,7 @@ def identified(scenario: Config) -> dict[str, Any]:
     return {**tree, "reads": reads} if reads else tree
 
 
-def finds(scenario: Config, inputs: Inputs) -> tuple[str, ...] | None:
+def finds(scenario: Config | None, inputs: Inputs) -> tuple[str, ...] | None:
     """Returns the names of what a scenario's data set finds by itself.
 
     None where it does not look for files, () where it has found none.
@@ -177,7 +177,7 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
     return *((path, known[path].sha256) for path in read), *found
 
 
-def contents(config: Any, key: str) -> list[str]:
+def contents(config: object, key: str) -> list[str]:
     """Returns the digests of the files that a configuration names, in its order.
 
     Args:
@@ -193,7 +193,7 @@ def contents(config: Any, key: str) -> list[str]:
     ]
 
 
-def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
+def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
     """Refuses files that have changed since the study started.
 
     To be called when they have been read.
@@ -230,7 +230,7 @@ def confirm(config: Any, key: str, read: Collection[str] = ()) -> None:
         )
 
 
-def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
+def _add(inputs: Inputs, config: object, *keys: str) -> set[str]:
     """Adds what a configuration reads; returns the paths of its files."""
     paths = set()
     for each in named_files(config, *keys):
@@ -247,7 +247,7 @@ def _add(inputs: Inputs, config: Any, *keys: str) -> set[str]:
     return paths
 
 
-def _sets(config: Any) -> Iterator[Part]:
+def _sets(config: object) -> Iterator[Part]:
     """Yields the data sets that find their files by themselves, or have a function."""
     for part in parts_within(config):
         if not isinstance(part, Part):
@@ -329,7 +329,6 @@ def _of_set(part: Part) -> tuple[dict[str, Content], set[str]]:
 
 
 def _together(top: Path, paths: list[Path]) -> Content:
-    """Returns files below a folder as one input."""
     read = {path: digests.of_file(path) for path in paths}
     told = [[str(path.relative_to(top)), read[path].sha256] for path in paths]
     size = sum(each.bytes for each in read.values())

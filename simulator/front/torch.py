@@ -121,7 +121,6 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
         return found
 
     def _holding(self, weights: Float[np.ndarray, " P"]) -> Any:
-        """Returns the module with some weights."""
         module = _made(self.module, _dtype(weights))
         vectors.vector_to_parameters(
             torch.from_numpy(weights.copy()), module.parameters()
@@ -130,7 +129,7 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
 
 
 @lru_cache(maxsize=4)
-def _made(module: Callable[[], Any], dtype: Any) -> Any:
+def _made(module: Callable[[], Any], dtype: object) -> Any:
     """Returns the module that all jobs of a process work with, on one thread."""
     # Runs share the cores, and sums of several threads differ in last digits.
     torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -113,7 +113,7 @@ class LocatedError(ScenarioError):
         self.keys = found if keys is None else keys
 
 
-def refuse_booleans(key: str, value: Any) -> None:
+def refuse_booleans(key: str, value: object) -> None:
     """Refuses true and false, alone or in a list, where numbers must stand.
 
     Raises:
@@ -156,7 +156,7 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_booleans(cls, data: Any) -> Any:
+    def _no_booleans(cls, data: object) -> object:
         """Refuses true and false where a number must stand; Python has them as 1, 0."""
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
@@ -169,12 +169,12 @@ class Config(BaseModel):
         """Returns the records that the entries name, such as metrics."""
         return ()
 
-    def replaced(self, **changes: Any) -> Any:
+    def replaced(self, **changes: object) -> Self:
         """Returns a validated copy with some fields replaced."""
         return type(self).model_validate({**self.model_dump(), **changes})
 
 
-def _plain_types(annotation: Any) -> set[Any]:
+def _plain_types(annotation: object) -> set[object]:
     parts = get_args(annotation)
     return set().union(*map(_plain_types, parts)) if parts else {annotation}
 
@@ -193,6 +193,8 @@ class Part(Config):
     computed: ClassVar[bool] = False
     """Whether what it makes comes from a function of the user's: then `made` tells by
     what that is known."""
+    if TYPE_CHECKING:
+        kind: Any = ""  # each part has a literal of its own, no subtype of `str` here
 
     def make(self, *facts: Any, **named: Any) -> Any:
         """Returns what the part makes of some facts of a run.
@@ -258,7 +260,7 @@ class Named(NamedTuple):
     what: Reads
 
 
-def named_files(config: Any, *keys: str) -> Iterator[Named]:
+def named_files(config: object, *keys: str) -> Iterator[Named]:
     """Yields the files that a configuration names, in the order of its entries.
 
     Entries are found by their type (`FilePath` and the like), wherever they stand:
@@ -281,7 +283,7 @@ def named_files(config: Any, *keys: str) -> Iterator[Named]:
             yield from named_files(value, *where)
 
 
-def parts_within(config: Any) -> Iterator[Config]:
+def parts_within(config: object) -> Iterator[Config]:
     """Yields a configuration and all those within it."""
     if isinstance(config, Config):
         yield config
@@ -316,7 +318,7 @@ def unmarked(config: type[Config]) -> str | None:
     )
 
 
-def _entries(config: Any) -> Iterator[tuple[str, Any, Reads | None]]:
+def _entries(config: object) -> Iterator[tuple[str, Any, Reads | None]]:
     if isinstance(config, Config):
         for name, what in marks(type(config)):
             yield name, getattr(config, name), what
@@ -326,8 +328,9 @@ def _entries(config: Any) -> Iterator[tuple[str, Any, Reads | None]]:
         yield from ((str(i), value, None) for i, value in enumerate(config))
 
 
-def _texts(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields the texts of a value, or of what it is made of."""
+def _texts(
+    value: object, keys: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     if isinstance(value, str):
         yield keys, value
         return
@@ -335,12 +338,12 @@ def _texts(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
         yield from _texts(part, (*keys, inner))
 
 
-def _types(annotation: Any) -> set[Any]:
+def _types(annotation: object) -> set[object]:
     inner = get_args(annotation)
     return {annotation}.union(*map(_types, inner))
 
 
-def _mark(annotation: Any) -> Reads | None:
+def _mark(annotation: object) -> Reads | None:
     if isinstance(annotation, Reads):
         return annotation
     inner = annotation if isinstance(annotation, tuple) else get_args(annotation)

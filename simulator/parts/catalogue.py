@@ -101,7 +101,7 @@ def sources(used: Iterable[Config]) -> dict[str, Content]:
         used: Parts; those of this package are not looked at.
     """
     plugins_of = [plugin for kind in KINDS for plugin in registered(kind)]
-    others: dict[Any, str] = {p.part: p.source for p in plugins_of}
+    others: dict[object, str] = {p.part: p.source for p in plugins_of}
     if not others:
         return {}
     named = (one for each in used for one in (type(each), *each.named_parts()))
@@ -194,8 +194,8 @@ class AnyPart:
         return parts(self.kind)
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> Any:
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         """Returns pydantic's schema of the union."""
         return handler.generate_schema(_union(self.configs()))
 
@@ -217,13 +217,18 @@ class AnyName:
         return [tag(record) for record in parts(self.kind)]
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> Any:
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         """Returns pydantic's schema of one of the names."""
         names = core_schema.literal_schema(self.names())
         return core_schema.with_info_wrap_validator_function(self._known, names)
 
-    def _known(self, value: Any, check: Any, info: Any) -> Any:
+    def _known(
+        self,
+        value: Any,
+        check: core_schema.ValidatorFunctionWrapHandler,
+        info: core_schema.ValidationInfo,
+    ) -> object:
         further = (info.context or {}).get(self.kind, ())
         is_known = isinstance(value, str) and value in further
         return value if is_known else check(value)
@@ -233,7 +238,7 @@ def _union(classes: tuple[type[Part], ...]) -> Any:
     """Returns the union of some classes, told apart by their names."""
     names = {tag(part) for part in classes}
 
-    def name_of(value: Any) -> str:
+    def name_of(value: object) -> str:
         law = getattr(value, "law", None)
         law = value.get("law") if isinstance(value, dict) else law
         return law if isinstance(law, str) and law in names else OPEN

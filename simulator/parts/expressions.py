@@ -128,7 +128,7 @@ def check_syntax(text: str) -> str:
     return text
 
 
-def depends_on_client(quantity: Any) -> bool:
+def depends_on_client(quantity: object) -> bool:
     """Says whether a quantity is an expression in which the client's number stands.
 
     Raises:

@@ -78,7 +78,7 @@ class Packed(NamedTuple):
     content: Content
 
 
-_handed_over: dict[str, tuple[Any, Packed]] = {}
+_handed_over: dict[str, tuple[object, Packed]] = {}
 """Objects by their names, `memory:...`, and the same for other processes."""
 
 
@@ -142,7 +142,7 @@ def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) ->
     return _sha256(f"{sha256}:{name}".encode(), *_digests(imports))
 
 
-def hand_over(name: str, given: Any) -> str:
+def hand_over(name: str, given: object) -> str:
     """Keeps an object of this program; returns how a scenario names it.
 
     Args:
@@ -165,15 +165,15 @@ def hand_over(name: str, given: Any) -> str:
     # What a pickle takes from modules it names by them; the rest it holds.
     words = {arg for _, arg, _ in pickletools.genops(packed) if isinstance(arg, str)}
     taken = {w for w in words & {*sys.modules} if not w.startswith(PACKING)}
-    code = own_code.of(*taken)
-    digest = _sha256(DRAWN.sub(b"", packed), *_digests(code.modules))
-    told = Content(_called(given), digest, len(packed), *code)
+    modules, libraries = own_code.of(*taken)
+    digest = _sha256(DRAWN.sub(b"", packed), *_digests(modules))
+    told = Content(_called(given), digest, len(packed), modules, libraries)
     text = f"{MEMORY}:{name}@{digest[:12]}"
     keep({text: Packed(packed, told)}, {text: given})
     return text
 
 
-def keep(packed: dict[str, Packed], given: dict[str, Any] | None = None) -> None:
+def keep(packed: dict[str, Packed], given: Mapping[str, object] | None = None) -> None:
     """Keeps packed objects in this process, unless they are here.
 
     Args:
@@ -235,7 +235,7 @@ def users_line(error: BaseException) -> str:
     return users_line(error.__cause__) if error.__cause__ else ""
 
 
-def _known(text: str, where: str) -> tuple[Any, Packed]:
+def _known(text: str, where: str) -> tuple[object, Packed]:
     if text not in _handed_over:
         raise ScenarioError(
             f"{where} must be an object of this program, got {text!r}, which was not "
@@ -244,7 +244,7 @@ def _known(text: str, where: str) -> tuple[Any, Packed]:
     return _handed_over[text]
 
 
-def _called(given: Any) -> str:
+def _called(given: object) -> str:
     one = given if inspect.isroutine(given) or inspect.isclass(given) else type(given)
     return f"{one.__module__}.{one.__qualname__}"
 

@@ -66,7 +66,7 @@ Groups = Mapping[Path, list[Any]]
 
 def mistakes(
     error: ValidationError,
-    tree: Mapping[str, Any],
+    tree: Mapping[str, object],
     root: type[BaseModel],
     rank: Callable[[Path], Any] = lambda path: 0,
 ) -> list[Mistake]:
@@ -99,7 +99,7 @@ def mistakes(
 
 
 def first_error(
-    error: ValidationError, tree: Mapping[str, Any], root: type[BaseModel]
+    error: ValidationError, tree: Mapping[str, object], root: type[BaseModel]
 ) -> Mistake:
     """Returns the first of `mistakes`, and how many more there are."""
     (keys, message), *more = mistakes(error, tree, root)
@@ -107,7 +107,7 @@ def first_error(
 
 
 def fields_at(
-    path: Path, tree: Mapping[str, Any], root: type[BaseModel]
+    path: Path, tree: Mapping[str, object], root: type[BaseModel]
 ) -> frozenset[str]:
     """Returns the keys that the mapping at a path may have, by its kind.
 
@@ -116,7 +116,7 @@ def fields_at(
         tree: Scenario as it was written, at least down to the mapping.
         root: Class of scenarios.
     """
-    return frozenset(_fields(_Entries(tree, root).models(path).chosen))
+    return frozenset(_fields(_Entries(tree, root).models(path)[0]))
 
 
 def _path(detail: Any, tree: Any) -> Path:
@@ -156,7 +156,6 @@ def _explained(path: Path, groups: Groups) -> bool:
 
 
 def _strangers(path: Path, groups: Groups) -> list[Path]:
-    """Returns the unknown keys next to an entry."""
     return [
         other
         for other, found in groups.items()
@@ -164,11 +163,7 @@ def _strangers(path: Path, groups: Groups) -> list[Path]:
     ]
 
 
-class _Models(NamedTuple):
-    """Classes that a mapping is of, by its kind, and that it might be of."""
-
-    chosen: list[type[BaseModel]]
-    possible: list[type[BaseModel]]
+Models = list[type[BaseModel]]
 
 
 class _Entries:
@@ -177,8 +172,8 @@ class _Entries:
     def __init__(self, tree: Mapping[str, Any], root: type[BaseModel]) -> None:
         self.tree, self.root = tree, root
 
-    def models(self, path: Path) -> _Models:
-        """Returns the classes of the mapping at a path."""
+    def models(self, path: Path) -> tuple[Models, Models]:
+        """Returns the classes that the mapping at a path is of, and might be of."""
         chosen, possible, keyed = [self.root], [self.root], False
         tree: Any = self.tree
         for key in path:
@@ -196,11 +191,11 @@ class _Entries:
                 classes = [part for part in parts if isinstance(part, type)]
                 possible = [part for part in classes if issubclass(part, BaseModel)]
             chosen = _named(possible, tree if isinstance(tree, Mapping) else {})
-        return _Models(chosen, possible)
+        return chosen, possible
 
     def kinds(self, path: Path) -> list[str]:
         """Returns the kinds that the mapping at a path may have."""
-        return [_name(m) for m in self.models(path).possible if _tag(m) == "kind"]
+        return [_name(m) for m in self.models(path)[1] if _tag(m) == "kind"]
 
     def rule(self, path: Path) -> Rule | None:
         """Returns the rule of the entry at a path, if one was written for it."""
@@ -224,12 +219,12 @@ class _Entries:
             path = path[:-1]
         if not path:
             return []
-        every = (model.model_fields for model in self.models(path[:-1]).chosen)
+        every = (model.model_fields for model in self.models(path[:-1])[0])
         fields = (each.get(str(path[-1])) or each.get("parameters") for each in every)
         return [(field.annotation, field.metadata) for field in fields if field]
 
 
-def _named(possible: list[type[BaseModel]], tags: Mapping[Any, Any]) -> list[Any]:
+def _named(possible: list[type[BaseModel]], tags: Mapping[object, object]) -> list[Any]:
     """Returns those of some classes that a mapping names; all if it names none."""
     named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
     if not named:  # of a claim, whose name is a key
@@ -293,7 +288,7 @@ def _rule(detail: Any) -> tuple[str, str]:
     return said[:1].lower() + said[1:], "change it"
 
 
-def _any_rule(details: Iterable[Any]) -> str:
+def _any_rule(details: Iterable[object]) -> str:
     """Returns the rules of a value of several kinds, one of which it must obey."""
     rules = dict.fromkeys(_rule(detail)[0] for detail in details)
     if "a number" in rules:
@@ -357,7 +352,6 @@ def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -
 
 
 def _replaced(tree: Any, path: Path, value: Any) -> Any:
-    """Returns a copy of a tree with another value at a path."""
     if not path:
         return value
     key, *rest = path
@@ -367,12 +361,11 @@ def _replaced(tree: Any, path: Path, value: Any) -> Any:
 
 
 def _hint(path: Path, entries: _Entries) -> str:
-    """Returns what a missing entry may be."""
     if says := entries.rule(path):
         return f": {says.rule}, for example {says.example}"
     if words := entries.words(path):
         return f": one of {', '.join(map(str, words))}"
-    models = entries.models(path).possible
+    models = entries.models(path)[1]
     if any(_tag(model) == "law" for model in models):
         return ": a law, for example {law: expon, scale: 1}"
     if kinds := [_name(model) for model in models if _tag(model)]:
@@ -387,7 +380,7 @@ def _hint(path: Path, entries: _Entries) -> str:
 
 def _mapping(path: Path, value: object, entries: _Entries) -> str:
     """Returns how a mapping is written that stands in the place of a value."""
-    key, models = path[-1] if path else "", entries.models(path).possible
+    key, models = path[-1] if path else "", entries.models(path)[1]
     tags = {_tag(model) for model in models}
     if "law" in tags and isinstance(value, int | float):
         return f"write {key}: {{law: constant, value: {value}}}"
@@ -409,7 +402,7 @@ def _fields(models: Iterable[type[BaseModel]]) -> set[str]:
     return {name for model in models for name in model.model_fields}
 
 
-def _is_extensible(annotation: Any) -> bool:
+def _is_extensible(annotation: object) -> bool:
     """Says whether all parts or records of a kind stand somewhere in an annotation."""
     listed = isinstance(annotation, tuple | list)
     inner = annotation if listed else get_args(annotation)
@@ -429,7 +422,7 @@ def _is_open(model: type[BaseModel]) -> bool:
     return model.model_fields["law"].is_required()
 
 
-def _parts(annotation: Any) -> list[Any]:
+def _parts(annotation: object) -> list[Any]:
     if isinstance(annotation, Rule):
         return [annotation]
     if isinstance(annotation, AnyPart):

@@ -313,7 +313,7 @@ class Metric(NamedPart):
         """Words on which way is better."""
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
-    def of_problems(self, problems: Iterable[Mapping[str, Any]]) -> "Metric":
+    def of_problems(self, problems: Iterable[Mapping[str, object]]) -> "Metric":
         """Returns the metric of some problems, in the unit that their losses have.
 
         Args:

@@ -45,20 +45,13 @@ class Content(NamedTuple):
         return {"": self.sha256, **imports}
 
 
-class Code(NamedTuple):
-    """Modules of a user's own.
+def of(
+    *names: str, installed: bool = False
+) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
+    """Returns the code of modules and of what they import, and installed libraries.
 
-    Attributes:
-        modules: File or folder, and SHA-256, of each module or package, by its name.
-        libraries: Installed modules that these import, outermost names, in order.
-    """
-
-    modules: dict[str, tuple[str, str]]
-    libraries: tuple[str, ...]
-
-
-def of(*names: str, installed: bool = False) -> Code:
-    """Returns the code of modules, and of what they import.
+    That is file or folder, and SHA-256, of each module or package, by its name; and the
+    outermost names of installed modules that these import, in order.
 
     Args:
         names: Dotted names. Of a package all files count; imports are followed from
@@ -85,7 +78,7 @@ def of(*names: str, installed: bool = False) -> Code:
             if path not in seen:
                 seen.add(path)
                 left += _imported_by(path, package)
-    return Code(dict(sorted(modules.items())), tuple(sorted(libraries)))
+    return dict(sorted(modules.items())), tuple(sorted(libraries))
 
 
 def _outermost(dotted: str) -> tuple[str, Path | None]:

@@ -141,7 +141,7 @@ def source(name: str) -> Content:
     return _sources.get(name, Content("", ""))
 
 
-def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
+def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, object, str, str]]:
     installed = entry_points()  # reads a file of every package: once for all kinds
     for kind in kinds:
         group = f"stalesim.{kind}"
@@ -159,7 +159,7 @@ def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]
             yield kind, given, place, package
 
 
-def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
+def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, object, str, str]]:
     for name in named():
         module = imported(name)
         source = module.__name__
@@ -180,7 +180,7 @@ def _of_modules(kinds: Iterable[str]) -> Iterator[tuple[str, Any, str, str]]:
                 yield kind, part, f"{place}, {kind} {number + 1},", source
 
 
-def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
+def _checked(given: object, kind: str, place: str, base: type[Part]) -> type[Part]:
     """Returns what a plug-in gives for a part of a kind, if it is one."""
     if not (isinstance(given, type) and issubclass(given, base)):
         raise UserError(
@@ -212,8 +212,7 @@ def _checked(given: Any, kind: str, place: str, base: type[Part]) -> type[Part]:
     return part
 
 
-def _checked_record(given: Any, place: str, base: type[NamedPart]) -> NamedPart:
-    """Returns a record of a plug-in."""
+def _checked_record(given: object, place: str, base: type[NamedPart]) -> NamedPart:
     if not isinstance(given, base):
         got = getattr(given, "__name__", shown(given))
         raise UserError(

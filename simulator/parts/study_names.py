@@ -1,7 +1,7 @@
 """The rule for names of studies, which are names of folders as well."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,6 +12,6 @@ RULE = "at most 100 letters, digits, dots, _ and -, beginning with a letter or d
 StudyName = Annotated[str, Field(pattern=PATTERN), Rule(RULE, "vafl-mnist")]
 
 
-def is_name(value: Any) -> bool:
+def is_name(value: object) -> bool:
     """Says whether a value can be the name of a study."""
     return isinstance(value, str) and re.fullmatch(PATTERN[1:-1], value) is not None

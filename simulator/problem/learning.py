@@ -138,7 +138,8 @@ class Learning:
         """Numbers that a party of a vertical problem sends per sample."""
         config = self.config
         if config.transfer is not None:
-            return config.model.hidden * (config.model.hidden + 2)
+            model: Any = config.model
+            return model.hidden * (model.hidden + 2)
         return (
             self.form.num_outputs if config.server is None else config.server.num_sent
         )
@@ -191,7 +192,8 @@ def learning(config: "Problem", precision: str = "float32") -> Learning:
 
 def _check_rows(config: "Problem", data: Dataset, form: outputs.OutputForm) -> None:
     """Refuses models that do not take the data's rows, or have other positions."""
-    model, frames = config.model, form.positions
+    model: Any = config.model
+    frames = form.positions
     if frames and config.partition.family != "horizontal":
         raise ScenarioError(
             f"problem.partition.kind must be one by rows for {data.name}, whose "

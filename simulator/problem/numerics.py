@@ -225,8 +225,8 @@ class Numerics:
     def _vertical(
         self, data: Dataset, options: dict[str, Any]
     ) -> vertical.VerticalProblem:
-        model, chosen = self.config.model, self.config.server
-        columns = self.columns
+        chosen, columns = self.config.server, self.columns
+        model: Any = self.config.model
         of_parties = self.embedding([part.size for part in columns])
         if not isinstance(of_parties, PartyNetwork):
             return vertical.build(data, columns, of_parties, **options)

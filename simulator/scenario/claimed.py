@@ -1,14 +1,13 @@
 """What claims are about: variants and swept values that a study has."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from ..parts import metrics
 from ..parts.base import LocatedError
 from ..parts.errors import is_meant, printed, shown, suggestion
 from .claims import Claim
 
-Swept = dict[str, dict[str, list[Any]]]
+Swept = dict[str, dict[str, list[object]]]
 """Values of each swept key, by the names that claims know variants by."""
 
 
@@ -26,7 +25,7 @@ def check(
         LocatedError: naming the entry of the claim.
     """
     for index, claim in enumerate(claims):
-        about: list[dict[str, list[Any]]] = []
+        about: list[dict[str, list[object]]] = []
         for key, names in claim.variants().items():
             for name in names:
                 if name not in swept:
@@ -85,7 +84,10 @@ def _check_sides(claim: Claim, index: int) -> None:
 
 
 def _check_at(
-    key: str, values: tuple[Any, ...], about: list[dict[str, list[Any]]], index: int
+    key: str,
+    values: tuple[object, ...],
+    about: list[dict[str, list[object]]],
+    index: int,
 ) -> None:
     """Refuses a claim for values of a swept key that a variant does not take."""
     taken = [keys[key] for keys in about if key in keys]

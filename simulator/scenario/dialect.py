@@ -51,7 +51,7 @@ class Loader(yaml.SafeLoader):
 class Dumper(yaml.SafeDumper):
     """Writes what both `Loader` and YAML 1.1 read back as it was."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         """Writes everything out where it stands."""
         return True
 
@@ -115,7 +115,7 @@ def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mar
             loader.dispose()
 
 
-def dump(tree: Any) -> str:
+def dump(tree: object) -> str:
     """Returns a YAML text that `compose` reads as the same tree."""
     return yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True)
 
@@ -215,8 +215,8 @@ class Inherited(NamedTuple):
 
 
 def filled(
-    changes: Mapping[str, Any],
-    written: Mapping[str, Any],
+    changes: Mapping[str, object],
+    written: Mapping[str, object],
     root: type[BaseModel],
     keys: Keys = (),
 ) -> tuple[dict[str, Any], list[Inherited]]:
@@ -254,7 +254,7 @@ def filled(
     return found, told
 
 
-def inherits(changes: Any) -> bool:
+def inherits(changes: object) -> bool:
     """Says whether a variant inherits anything."""
     if not isinstance(changes, Mapping):
         return False
@@ -284,7 +284,7 @@ def of_another(keys: Keys, tree: Any, base: Any) -> str:
     )
 
 
-def _asks(value: Mapping[str, Any], keys: Keys) -> bool:
+def _asks(value: Mapping[str, object], keys: Keys) -> bool:
     asked = value.get(INHERIT, False)
     name = ".".join(map(str, (*keys, INHERIT)))
     if not isinstance(asked, bool):
@@ -302,7 +302,7 @@ def _asks(value: Mapping[str, Any], keys: Keys) -> bool:
     return asked
 
 
-def _without(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without(value: Mapping[str, object]) -> dict[str, object]:
     return {name: entry for name, entry in value.items() if name != INHERIT}
 
 

@@ -98,7 +98,7 @@ class Range(Span):
         return found if are_whole else [float(x) for x in found]
 
 
-def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
+def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
     """Returns every combination of what is swept, the last key changing fastest.
 
     A list and a range are an axis each; the lists of `zipped` are one axis together,
@@ -135,11 +135,11 @@ def points(sweep: Mapping[str, Any], seed: int) -> list[Point]:
     ]
 
 
-def _values(entry: Any, place: Keys) -> list[SweptValue]:
+def _values(entry: object, place: Keys) -> list[SweptValue]:
     """Returns the values of one key, all different."""
     values = _column(entry, place)
     remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
-    known: set[Any] = set()
+    known: set[object] = set()
     for value, where in values:
         if _identity(value) in known:
             raise _mistake(
@@ -151,7 +151,7 @@ def _values(entry: Any, place: Keys) -> list[SweptValue]:
     return values
 
 
-def _column(entry: Any, place: Keys) -> list[SweptValue]:
+def _column(entry: object, place: Keys) -> list[SweptValue]:
     """Returns what one key takes: the values of a list, or of a range."""
     if isinstance(entry, Mapping) and entry:
         return [SweptValue(number, place) for number in _range(entry, place).values()]
@@ -164,7 +164,7 @@ def _column(entry: Any, place: Keys) -> list[SweptValue]:
     )
 
 
-def _range(entry: Mapping[str, Any], place: Keys) -> Range:
+def _range(entry: Mapping[str, object], place: Keys) -> Range:
     try:
         return Range.model_validate(entry)
     except ValidationError as error:
@@ -176,7 +176,7 @@ def _range(entry: Mapping[str, Any], place: Keys) -> Range:
         ) from None
 
 
-def _zipped(entry: Any) -> list[Point]:
+def _zipped(entry: object) -> list[Point]:
     """Returns the points of lists that are stepped through together."""
     if not isinstance(entry, Mapping) or not entry:
         raise _mistake(
@@ -225,7 +225,7 @@ def _random(entry: Any, seed: int) -> list[Point]:
     return _different(rows, RANDOM, "lower num, or draw from a continuous law")
 
 
-def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[SweptValue]:
+def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
     """Yields a key's draws, by inversion of a stream that is its own."""
     place: Keys = (RANDOM, key)
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
@@ -245,7 +245,7 @@ def _draws(key: str, law: Any, num: int, seed: int) -> Iterator[SweptValue]:
         yield SweptValue(short(number), place)
 
 
-def _quantile(entry: Any, place: Keys) -> Any:
+def _quantile(entry: object, place: Keys) -> Any:
     """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
@@ -307,7 +307,7 @@ def _check_keys(axes: list[list[Point]]) -> None:
 
 
 def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
-    known: set[Any] = set()
+    known: set[object] = set()
     for row in rows:
         values = [value for key, (value, _) in row.items() if key != REPLICATES]
         identity = tuple(map(_identity, values))
@@ -323,7 +323,7 @@ def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     return rows
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: object) -> float | str:
     """Returns what two values that are the same have in common; 1 is 1.0."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

@@ -27,7 +27,7 @@ Places = dict[Keys, Place]
 """Places where the entries of a scenario were written, by their keys."""
 
 
-def apply(tree: Mapping[str, Any], override: str, places: Places) -> dict[str, Any]:
+def apply(tree: Mapping[str, object], override: str, places: Places) -> dict[str, Any]:
     """Returns a scenario with one entry replaced.
 
     A mapping is merged into the one that it meets, unless it names another `kind` or

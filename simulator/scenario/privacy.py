@@ -1,7 +1,7 @@
 """Accounting for the clients' privacy, and limits of how much of it is spent."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from ..parts.catalogue import AnyName
 from ..privacy.parts import accountant
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import StoresEmbeddings, noise_of
+
+if TYPE_CHECKING:
+    from ..engine.algorithm import Algorithm
 
 Name = Annotated[str, AnyName("accountants")]
 
@@ -50,7 +53,7 @@ class Privacy(Config):
         named = () if self.accountants == "auto" else self.accountants
         return tuple(accountant(name) for name in named)
 
-    def names(self, algorithm: Any) -> tuple[str, ...]:
+    def names(self, algorithm: "Algorithm") -> tuple[str, ...]:
         """Returns the accountants of an algorithm's noise."""
         if self.accountants != "auto":
             return self.accountants
@@ -62,7 +65,11 @@ class Privacy(Config):
 
 
 def check_privacy(
-    privacy: Privacy | None, algorithm: Any, *, replays: bool, asks: Sequence[str] = ()
+    privacy: Privacy | None,
+    algorithm: "Algorithm",
+    *,
+    replays: bool,
+    asks: Sequence[str] = (),
 ) -> None:
     """Refuses accounting that does not fit what is sent.
 

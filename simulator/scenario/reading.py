@@ -16,7 +16,7 @@ from .overrides import Place, Places
 from .scenario import Scenario
 from .setting import Varied, WorldScenario
 from .shipped import file_of, remedy
-from .study import VariantError, check
+from .study import S, VariantError, check
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
@@ -137,7 +137,7 @@ def place(path: Path, keys: dialect.Keys) -> str:
     return str(path) if head is None else f"{path}:{marks[head].line}"
 
 
-def validated(tree: Mapping[str, Any]) -> Scenario:
+def validated(tree: Mapping[str, object]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
@@ -147,7 +147,7 @@ def validated(tree: Mapping[str, Any]) -> Scenario:
     return _validated(tree, Scenario)
 
 
-def validated_world(tree: Mapping[str, Any]) -> WorldScenario:
+def validated_world(tree: Mapping[str, object]) -> WorldScenario:
     """Validates a world as `validated` does a scenario.
 
     Raises:
@@ -156,7 +156,7 @@ def validated_world(tree: Mapping[str, Any]) -> WorldScenario:
     return _validated(tree, WorldScenario)
 
 
-def _validated(tree: Mapping[str, Any], kind: type[Any]) -> Any:
+def _validated(tree: Mapping[str, Any], kind: type[S]) -> S:
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
@@ -232,14 +232,14 @@ def to_yaml(scenario: Varied) -> str:
     return dialect.dump(without_nothing(tree) | kept)
 
 
-def without_nothing(tree: Any) -> Any:
+def without_nothing(tree: object) -> Any:
     """Returns nested mappings and lists without the keys that have no value."""
     if isinstance(tree, Mapping):
         return {k: without_nothing(v) for k, v in tree.items() if v is not None}
     return [without_nothing(v) for v in tree] if isinstance(tree, list) else tree
 
 
-def _kind(tree: Mapping[str, Any]) -> type[Varied]:
+def _kind(tree: Mapping[str, object]) -> type[Varied]:
     """Returns the class of a scenario: of a study, or of a world alone."""
     if any(key in tree for key in LEARNING):
         return Scenario

@@ -5,7 +5,7 @@ A YAML file is read into these classes, and a Python program builds them.
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -21,13 +21,21 @@ from ..problem.capabilities import (
     StoresEmbeddings,
     SumsOutputs,
 )
+from ..problem.data.parts import Data
 from ..problem.models.linear.part import Linear
+from ..problem.models.parts import Model
 from ..problem.models.server.part import ServerModel
+from ..world.clients import Clients
 from ..world.protocol_abilities import OwnSteps
 from . import tuning
-from .claims import AnyClaim
+from .claims import AnyClaim, Claim
 from .privacy import Privacy, check_privacy
 from .setting import BaseScenario, Recording
+
+if TYPE_CHECKING:
+    from ..engine.algorithm import Algorithm
+else:
+    Algorithm = Any  # the engine is a floor above
 
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0)]
@@ -48,11 +56,11 @@ class Transfer(Config):
 class Problem(Config):
     """Learning problem: model, data and their division."""
 
-    data: Annotated[Any, AnyPart("data")]
+    data: Annotated[Data, AnyPart("data")]
     """Training and test data."""
     partition: Annotated[Any, AnyPart("partitions")]
     """Which client has which rows or columns."""
-    model: Annotated[Any, AnyPart("models")] = Linear()
+    model: Annotated[Model, AnyPart("models")] = Linear()
     """Model that is learned."""
     work: FunctionName | None = None
     """A function of your own, `"module:function"`, that makes the clients' gradients in
@@ -174,7 +182,7 @@ def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
     return looks
 
 
-def _with_kind(entry: Any) -> Any:
+def _with_kind(entry: object) -> object:
     """Returns an algorithm's entry with its kind, which a chain may leave out."""
     if not isinstance(entry, dict) or "chain" not in entry:
         return entry
@@ -187,7 +195,7 @@ class Scenario(BaseScenario):
 
     problem: Problem
     """What is learned, from which data, and who has them."""
-    algorithm: Annotated[Any, AnyPart("algorithms"), BeforeValidator(_with_kind)]
+    algorithm: Annotated[Algorithm, AnyPart("algorithms"), BeforeValidator(_with_kind)]
     """How a contribution is made and what the server makes of it."""
     evaluate: Evaluate
     """How often the model is measured, and by what."""
@@ -199,7 +207,7 @@ class Scenario(BaseScenario):
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """How it is made, or where a recorded one is; by default as fast as can be."""
-    claims: tuple[Annotated[Any, AnyClaim()], ...] = ()
+    claims: tuple[Annotated[Claim, AnyClaim()], ...] = ()
     """What the study is to show; each is judged."""
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
@@ -213,10 +221,11 @@ class Scenario(BaseScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_its_own(cls, data: Any) -> Any:
+    def _of_its_own(cls, data: object) -> object:
         """Makes claims those of the scenario itself where it follows no source."""
-        claims = data.get("claims") if isinstance(data, dict) else None
-        if not isinstance(claims, list | tuple) or data.get("source"):
+        if not isinstance(data, dict) or data.get("source"):
+            return data
+        if not isinstance(claims := data.get("claims"), list | tuple):
             return data
         named = [{"origin": "own"} | c if isinstance(c, dict) else c for c in claims]
         return {**data, "claims": named}
@@ -259,7 +268,7 @@ class Scenario(BaseScenario):
         return self
 
     @property
-    def pairs(self) -> tuple[Any, int] | None:
+    def pairs(self) -> tuple[Clients, int] | None:
         """The clients that shares are paired with by how long they compute, if any."""
         partition = self.problem.partition
         paired = partition.family == "horizontal" and partition.pairing is not None
@@ -382,7 +391,6 @@ class Scenario(BaseScenario):
                 yield ("claims", index, *place), metric, value
 
     def _check_transfer(self) -> None:
-        """Refuses what transfer learning does not know."""
         problem, partition = self.problem, self.problem.partition
         parties = partition.num_clients if partition.family == "vertical" else 0
         know = [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]

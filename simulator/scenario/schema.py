@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.json_schema import JsonSchemaValue as Schema
+
 from ..parts.attached import imported, worlds
 from ..parts.base import tag
 from ..parts.catalogue import parts
@@ -13,7 +15,7 @@ from .setting import WorldScenario
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Schema:
     """Returns the JSON schema of a scenario: a study, or a world alone.
 
     One of several parts is recognised by its `kind` or `law`, and a claim
@@ -50,9 +52,9 @@ def schema() -> dict[str, Any]:
     return schema
 
 
-def _of_worlds(others: Mapping[str, str]) -> dict[str, Any]:
+def _of_worlds(others: Mapping[str, str]) -> Schema:
     """Returns the choice of a world by its entry; without any, it is one of clients."""
-    chosen: dict[str, Any] = {"$ref": "#/$defs/World"}
+    chosen: Schema = {"$ref": "#/$defs/World"}
     for entry, address in others.items():
         chosen = {
             "if": {"required": [entry]},
@@ -62,7 +64,7 @@ def _of_worlds(others: Mapping[str, str]) -> dict[str, Any]:
     return chosen
 
 
-def _let_rates_be_steps(part: dict[str, Any]) -> None:
+def _let_rates_be_steps(part: Schema) -> None:
     """Lets the learning rate of an optimiser take the place of the step size."""
     known = part.get("properties", {})
     others = [key for key in ("optimizer", "local_optimizer") if key in known]
@@ -76,7 +78,7 @@ def _address(part: type) -> str:
 
 
 def _told_apart(
-    node: Any, found: Mapping[str, dict[str, Any]], claims: Mapping[str, str]
+    node: Any, found: Mapping[str, Schema], claims: Mapping[str, str]
 ) -> Any:
     """Returns a schema whose unions of parts say when each of them is meant.
 
@@ -102,9 +104,7 @@ def _told_apart(
     return {**node, **_of_tags(members, found)}
 
 
-def _mapping_apart(
-    node: dict[str, Any], found: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
+def _mapping_apart(node: Schema, found: Mapping[str, Schema]) -> Schema:
     """Returns a choice of which one is a mapping as a rule for mappings and others."""
     mappings = [each for each in node["anyOf"] if _is_mapping(each, found)]
     others = [each for each in node["anyOf"] if each not in mappings]
@@ -116,13 +116,13 @@ def _mapping_apart(
     return {**rest, "if": {"type": "object"}, "then": mapping, "else": otherwise}
 
 
-def _is_mapping(node: dict[str, Any], found: Mapping[str, dict[str, Any]]) -> bool:
+def _is_mapping(node: Schema, found: Mapping[str, Schema]) -> bool:
     address = node.get("$ref")
     of = found[address.rpartition("/")[2]] if address else node
     return of.get("type") == "object"
 
 
-def _of_claims(members: Mapping[str, str]) -> dict[str, Any]:
+def _of_claims(members: Mapping[str, str]) -> Schema:
     """Returns what claims must be: of one kind, and as that kind wants it."""
     return {
         "type": "object",
@@ -134,7 +134,7 @@ def _of_claims(members: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _of_tags(members: list[str], found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _of_tags(members: list[str], found: Mapping[str, Schema]) -> Schema:
     """Returns what parts must be: of a known name, and as the part of that name wants.
 
     A part without a name of its own, such as any law of SciPy, has all other names.
@@ -156,11 +156,11 @@ def _of_tags(members: list[str], found: Mapping[str, dict[str, Any]]) -> dict[st
     return {"type": "object", "required": [entry], **known, "allOf": chosen}
 
 
-def _known(name: str | None, names: list[str]) -> dict[str, Any]:
+def _known(name: str | None, names: list[str]) -> Schema:
     return {"not": {"enum": names}} if name is None else {"const": name}
 
 
-def _tag(part: Mapping[str, Any]) -> tuple[str, str | None]:
+def _tag(part: Schema) -> tuple[str, str | None]:
     """Returns the entry that names a part, and its name; None if that is open."""
     entry = next(tag for tag in TAGS if tag in part["properties"])
     return entry, part["properties"][entry].get("const")

@@ -13,6 +13,7 @@ from ..parts.study_names import StudyName
 from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server, check_rates
 from ..world.laws.base import check_cycle, check_parameter
+from ..world.protocol import Protocol
 from ..world.protocol_abilities import OwnSteps, OwnTimeline
 from .dialect import filled, inherits
 from .grid import Swept
@@ -94,7 +95,7 @@ class BaseScenario(Varied):
     """Who works, how fast, and when."""
     server: Server = Field(default_factory=Server)
     """What all clients share."""
-    protocol: Annotated[Any, AnyPart("protocols")]
+    protocol: Annotated[Protocol, AnyPart("protocols")]
     """Who acts when, and which contributions count."""
     stop: Stop
     """End of a run, at the first of these."""
@@ -160,7 +161,7 @@ class BaseScenario(Varied):
         """Those parts, by their keys."""
         protocol, clients = self.protocol, self.clients
         of_clients = clients.listeners.items() if clients else ()
-        found = {f"the protocol {tag(type(protocol))}": protocol}
+        found: dict[str, Any] = {f"the protocol {tag(type(protocol))}": protocol}
         found |= {f"protocol.{key}": part for key, part in protocol}
         found |= {f"clients.{key}": part for key, part in of_clients}
         if self.replays:
@@ -288,7 +289,7 @@ class WorldScenario(BaseScenario):
         return self
 
 
-def _refuse_restarts(clients: Clients, protocol: Any) -> None:
+def _refuse_restarts(clients: Clients, protocol: Protocol) -> None:
     for name, part in {"": clients, **clients.groups}.items():
         if part.restart is not None:
             place = f"clients.groups.{name}" if name else "clients"

@@ -1,7 +1,7 @@
 """Runs of a scenario: its variants, sweep points and replicates."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -22,6 +22,7 @@ from . import claimed, grid
 from .dialect import Inherited, Keys, filled, of_another
 from .setting import Varied
 
+S = TypeVar("S", bound=Varied)
 BASE = "base"
 """Name of the only variant of a scenario without variants."""
 MOST_RUNS = 20_000
@@ -152,7 +153,7 @@ def check(scenario: Varied) -> None:
     expand(scenario.model_copy(update={"replicates": 1}))
 
 
-def _divided(scenario: Any, seed: int) -> Any:
+def _divided(scenario: S, seed: int) -> S:
     """Returns a scenario whose division of the data is that of a replicate, if so said.
 
     The number takes the word's place, so that what a run depends on names it.
@@ -178,7 +179,10 @@ def replicate_seed(seed: int, replicate: int) -> int:
 
 
 def merge(
-    tree: Mapping[str, Any], changes: Mapping[str, Any], *, nulls_remove: bool = True
+    tree: Mapping[str, object],
+    changes: Mapping[str, object],
+    *,
+    nulls_remove: bool = True,
 ) -> dict[str, Any]:
     """Returns a tree with some entries replaced, and those of value null removed.
 
@@ -247,7 +251,7 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     return names
 
 
-def is_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def is_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     """Says whether a mapping names no other kind or law than the one it meets."""
     return all(new[tag] == old.get(tag) for tag in TAGS if tag in new)
 
@@ -283,7 +287,7 @@ def _check_number(scenario: Varied) -> None:
 
 
 def _points(
-    scenario: Varied, variant: str, changes: Mapping[str, Any]
+    scenario: Varied, variant: str, changes: Mapping[str, object]
 ) -> list[grid.Point]:
     """Returns the points of a variant: of its own sweep, if it has one."""
     own = "sweep" in changes
@@ -339,7 +343,9 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
             )
 
 
-def _replaced(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[Keys]:
+def _replaced(
+    tree: Mapping[str, object], changes: Mapping[str, object]
+) -> Iterator[Keys]:
     """Yields the places in a tree whose values `merge` would replace."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
@@ -371,12 +377,12 @@ def _evaluated(runs: list[Run]) -> dict[str, dict[str, None]]:
 
 
 def _resolved(
-    tree: dict[str, Any],
+    tree: Mapping[str, object],
     variant: str,
-    changes: Mapping[str, Any],
+    changes: Mapping[str, object],
     point: grid.Point,
-    scenario: Varied,
-) -> Varied:
+    scenario: S,
+) -> S:
     """Returns the scenario of a variant at a sweep point.
 
     Raises:

@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -15,8 +15,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ..parts import metrics
 from ..parts.base import Config, LocatedError, Rule
 from ..parts.errors import ScenarioError, shown, suggestion
+from ..parts.stop import Stop
 from .grid import MOST, ZIPPED, Range, Span, short
 from .study import replace
+
+if TYPE_CHECKING:
+    from .scenario import Scenario
 
 COUNTS = ("s", "commits", "contributions", "rounds", "epochs")
 """Units of the instant at which a metric is taken; `s` is virtual seconds."""
@@ -82,7 +86,7 @@ ObjectiveText = Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200
 """What trials are compared by, as it is written."""
 
 
-def _searched(value: Any) -> Any:
+def _searched(value: object) -> object:
     if isinstance(value, Mapping | list | tuple | Span):
         return value
     raise ValueError(
@@ -112,7 +116,7 @@ class Tune(Config):
     """Points that are tried."""
 
 
-def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Any) -> None:
+def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Stop) -> None:
     """Refuses a search by what is not measured.
 
     Args:
@@ -145,7 +149,7 @@ def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Any) -> None:
 
 
 def check_objective(
-    sought: Objective, place: tuple[str, ...], evaluated: tuple[str, ...], stop: Any
+    sought: Objective, place: tuple[str, ...], evaluated: tuple[str, ...], stop: Stop
 ) -> None:
     """Refuses what trials cannot be compared by.
 
@@ -184,7 +188,7 @@ def check_objective(
         )
 
 
-def refuse_untuned(scenario: Any) -> None:
+def refuse_untuned(scenario: "Scenario") -> None:
     """Refuses to run a scenario that is to be tuned as though it were not.
 
     Raises:
@@ -224,7 +228,7 @@ def sweep(trials: Mapping[str, int]) -> dict[str, Any]:
     return {"zipped": {**columns, "replicates": [*trials.values()]}} if points else {}
 
 
-def trials(swept: Mapping[str, Any]) -> dict[str, int] | None:
+def trials(swept: Mapping[str, object]) -> dict[str, int] | None:
     """Returns the trials of such a sweep; None if it is another one."""
     zipped = swept.get("zipped")
     if {*swept} != {"zipped"} or not isinstance(zipped, Mapping):
@@ -238,7 +242,7 @@ def trials(swept: Mapping[str, Any]) -> dict[str, int] | None:
     return dict(zip(names, numbers, strict=True))
 
 
-def name(parameters: Mapping[str, Any]) -> str:
+def name(parameters: Mapping[str, object]) -> str:
     """Returns the name of a trial: its values as JSON."""
     return json.dumps(dict(parameters), sort_keys=True)
 
@@ -254,7 +258,7 @@ Point = dict[str, Any]
 """Values of the entries that are searched."""
 
 
-def _compared(value: Any) -> Any:
+def _compared(value: object) -> object:
     if isinstance(value, Mapping | list | tuple | Range):
         return value
     raise ValueError(
@@ -336,7 +340,7 @@ class Compare(Config):
         return {**self.over, **self.also.get(variant, {})}
 
 
-def check_comparison(scenario: Any) -> None:
+def check_comparison(scenario: "Scenario") -> None:
     """Refuses a comparison that is none.
 
     Args:
@@ -462,13 +466,16 @@ def seed_of_tuning(seed: int) -> int:
     return int(entropy.generate_state(1, np.uint32)[0])
 
 
-def study_of_trials(scenario: Any, points: Mapping[str, list[Point]]) -> Any:
+def study_of_trials(
+    scenario: "Scenario", points: Mapping[str, list[Point]]
+) -> "Scenario":
     """Returns the scenario of the trials of all variants; it judges no claims.
 
     Args:
         scenario: Scenario with a comparison.
         points: Points of each variant, all different.
     """
+    assert scenario.compare is not None
     swept = {
         variant: {**changes, "sweep": {ZIPPED: _columns(points[variant])}}
         for variant, changes in scenario.variants.items()
@@ -489,7 +496,7 @@ def _columns(points: list[Point]) -> dict[str, list[Any]]:
     return {key: [point[key] for point in points] for key in points[0]}
 
 
-def at_best(scenario: Any, found: Mapping[str, Choice]) -> Any:
+def at_best(scenario: "Scenario", found: Mapping[str, Choice]) -> "Scenario":
     """Returns a scenario whose variants have the values that were chosen for them."""
     variants = {}
     for variant, changes in scenario.variants.items():
@@ -497,6 +504,7 @@ def at_best(scenario: Any, found: Mapping[str, Choice]) -> Any:
             keys = tuple(key.split("."))
             changes = replace(changes, keys, value, nulls_remove=False)
         variants[variant] = changes
+    assert scenario.compare is not None
     compare = scenario.compare.model_copy(update={"found": dict(found)})
     return scenario.model_copy(update={"variants": variants, "compare": compare})
 

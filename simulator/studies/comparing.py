@@ -11,7 +11,7 @@ goes the same way again, and finds what has ended in its folder.
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from ..parts.errors import StudyError, counted
 from ..scenario import tuning
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
-from ..scenario.study import VariantError, expand
+from ..scenario.study import Run, VariantError, expand
 from ..scenario.tuning import Choice, Objective, Point, Trial
 from . import origins, planning, running
 from .planning import OPEN, TUNING
@@ -98,7 +98,7 @@ def planned(config: Scenario) -> Scenario:
             f"{config.name}: must have compare without found to be compared, but has "
             f"{what}; run it by stalesim run"
         )
-    firsts: dict[str, Any] = {}
+    firsts: dict[str, Run] = {}
     for run in expand(_grids(config).model_copy(update={"replicates": 1})):
         firsts.setdefault(run.variant, run)
     found = {
@@ -369,7 +369,7 @@ class _Search:
         )
 
 
-def _open(runs: list[dict[str, Any]]) -> bool:
+def _open(runs: Sequence[Mapping[str, object]]) -> bool:
     return any(run["stop"] in OPEN for run in runs)
 
 

@@ -141,9 +141,9 @@ def work(
             if not disk.exists(journal_of(folder, task.session)):
                 raise is_over(folder)
         done = done_of(folder, task.session, task.number)
-        known = read_journal(disk, done, {})
-        if known.ends:  # by another process, while this one waited for the lock
-            return Done(*known)
+        ends, files = read_journal(disk, done, {})
+        if ends:  # by another process, while this one waited for the lock
+            return Done(ends, files)
         found = attempt(task, folder, progress, disk)
         leave(found, task, folder, disk)
         return found

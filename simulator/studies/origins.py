@@ -17,7 +17,9 @@ from ..files import inputs
 from ..files.inputs import Inputs
 from ..files.reading import files
 from ..files.study import program, provenance
+from ..parts.base import Config
 from ..parts.errors import StudyError
+from ..parts.own_code import Content
 
 LIBRARIES = (
     "jax",
@@ -42,7 +44,7 @@ SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
 
-def manifest_entries(read: Inputs, manifest: dict[str, Any]) -> dict[str, Any]:
+def manifest_entries(read: Inputs, manifest: Mapping[str, object]) -> dict[str, Any]:
     """Returns the entries of a manifest on the files and modules of a study.
 
     Args:
@@ -76,7 +78,7 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             )
 
 
-def other_files(manifest: dict[str, Any], read: Inputs, scenario: Any) -> str:
+def other_files(manifest: dict[str, Any], read: Inputs, scenario: Config | None) -> str:
     """Returns a file that a data set no longer finds, or finds now and did not then.
 
     Args:
@@ -125,7 +127,7 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             )
 
 
-def _import(then: dict[str, Any], now: Any) -> tuple[str, str, str] | None:
+def _import(then: dict[str, Any], now: Content) -> tuple[str, str, str] | None:
     """Returns a module that own code imports and that has changed.
 
     Returns:

@@ -13,6 +13,7 @@ from ..engine.of_run import sampler
 from ..files import inputs
 from ..files.inputs import Inputs
 from ..files.study import Files
+from ..files.study.disk import Ends
 from ..files.study.study import LOCKS, done_by
 from ..parts.errors import TAGS, brief
 from ..problem.capabilities import HasStages, noise_of
@@ -300,9 +301,6 @@ OPEN = ("incomplete", "failed")
 UNFINISHED = {"stop": "incomplete", "stop_reason": "the run has not ended"}
 """Entries of a run that is still to be made."""
 
-Ends = dict[int, dict[str, Any]]
-"""Ends of runs in the manifest, by the runs' numbers."""
-
 
 class Done(NamedTuple):
     """The results of a task.
@@ -354,7 +352,7 @@ def entry_of(run: Run, task: Task) -> dict[str, Any]:
 
 
 def difference(
-    then: Mapping[str, Any], now: Mapping[str, Any], leaving: tuple[str, ...] = ()
+    then: Mapping[str, object], now: Mapping[str, object], leaving: tuple[str, ...] = ()
 ) -> str:
     """Returns which entry of a scenario is not as it was; "" where all are.
 
@@ -370,7 +368,7 @@ def difference(
     return _first(first, second, "")
 
 
-def _first(then: Any, now: Any, place: str) -> str:
+def _first(then: object, now: object, place: str) -> str:
     if then == now:
         return ""
     if not (isinstance(then, Mapping) and isinstance(now, Mapping)):

@@ -42,12 +42,12 @@ Given = Mapping[str, Any] | Sequence[Any]
 def with_objects(
     scenario: Scenario,
     *,
-    model: Any = None,
-    loss: Any = None,
-    server: Any = None,
-    work: Any = None,
-    weights: Any = None,
-    evaluate: Any = None,
+    model: object = None,
+    loss: object = None,
+    server: object = None,
+    work: object = None,
+    weights: object = None,
+    evaluate: object = None,
 ) -> Scenario:
     """Returns a scenario that names objects of this program.
 
@@ -92,7 +92,7 @@ def with_objects(
     return validated({**tree, "problem": {**tree["problem"], **changes}})
 
 
-def _of_work(work: Any, weights: Any, evaluate: Any) -> dict[str, Any]:
+def _of_work(work: object, weights: object, evaluate: object) -> dict[str, Any]:
     """Returns the entries of a problem that name the functions of clients' work."""
     if weights is None:
         weights = getattr(work, "weights", None)
@@ -114,7 +114,7 @@ def _of_work(work: Any, weights: Any, evaluate: Any) -> dict[str, Any]:
     return found
 
 
-def with_data(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_data(scenario: Mapping[str, object]) -> Mapping[str, Any]:
     """Returns a scenario as a mapping with an entry for data that take its place.
 
     What `problem.data` says of them without a kind, such as their scale, is kept.
@@ -156,12 +156,12 @@ def simulate(
     folder: str | Path | None = None,
     *,
     data: Given | None = None,
-    model: Any = None,
-    loss: Any = None,
-    server: Any = None,
-    work: Any = None,
-    weights: Any = None,
-    evaluate: Any = None,
+    model: object = None,
+    loss: object = None,
+    server: object = None,
+    work: object = None,
+    weights: object = None,
+    evaluate: object = None,
     jobs: int = 1,
     progress: Progress | None = None,
     checkpoint_s: float | None = CHECKPOINT_S,
@@ -269,7 +269,7 @@ def simulate(
 
 def sweep(
     scenario: Source,
-    over: Mapping[str, Any],
+    over: Mapping[str, object],
     folder: str | Path | None = None,
     *,
     replicates: int | None = None,

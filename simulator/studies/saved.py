@@ -155,9 +155,9 @@ def sources_of(
 
 def write_all(
     folder: Path,
-    scenario: dict[str, Any],
+    scenario: Mapping[str, object],
     sources: Sequence[WorldSource],
-    read: dict[str, Any],
+    read: Mapping[str, object],
     *,
     kind: str = "timeline",
     progress: Progress = lambda _: None,
@@ -197,9 +197,9 @@ def emptied(folder: Path) -> Iterator[None]:
 
 def write_held(
     folder: Path,
-    scenario: dict[str, Any],
+    scenario: Mapping[str, object],
     sources: Sequence[WorldSource],
-    read: dict[str, Any],
+    read: Mapping[str, object],
     kind: str,
     progress: Progress,
 ) -> Study:
@@ -275,11 +275,11 @@ class _Log:
         """Notes that a file replaces all others of its table."""
         self._append({"ends": {}, "joined": files})
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         with explained(self._folder):
             DISK.append(self._path, journal_line(record))
 
-    def close(self, **also: Any) -> None:
+    def close(self, **also: object) -> None:
         """Writes all of it into the manifest."""
         after = {"session": self._manifest["session"] + 1, "parts": self._writer.parts}
         write(self._folder, self._manifest | after | also)

@@ -8,6 +8,7 @@ cost of writing does not grow with the number of runs.
 import contextlib
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from ..files.study.disk import LOCK, PARTIAL, explained, journal_line
 from ..files.study.manifest import NAME
 from ..files.study.study import SHARED, journal_of, journal_session
 from ..parts.errors import StudyError
+from ..scenario.scenario import Scenario
 from ..scenario.study import Run
 from . import origins, planning
 from .planning import (
@@ -79,7 +81,7 @@ class StudyFolder:
         self.manifest: dict[str, Any] = {}
         self.repeated: dict[int, str] = {}
         self._spoilt = False  # whether there is a file that cannot be read
-        self._place: Any = None
+        self._place: object = None
         if disk.exists(path / NAME):
             study = load(path, disk)
             self.manifest, self._files = study.manifest, study.files
@@ -193,7 +195,7 @@ class StudyFolder:
 
     def begin(
         self,
-        scenario: Any,
+        scenario: Scenario,
         runs: list[Run],
         tasks: list[Task],
         regrouped: list[int] | None = None,
@@ -343,7 +345,7 @@ class StudyFolder:
             self.disk.sync(journal_of(self.path, self.manifest["session"]))
             self.disk.sync(self.path)
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _append(self, record: Mapping[str, object]) -> None:
         with explained(self.path):
             path = journal_of(self.path, self.manifest["session"])
             self.disk.append(path, journal_line(record))
@@ -391,7 +393,9 @@ class StudyFolder:
                 if journal_session(name) not in (None, but):
                     self.disk.remove(self.path / name)
 
-    def _other(self, entry: dict[str, Any], scenario: Any = None) -> StudyError:
+    def _other(
+        self, entry: dict[str, Any], scenario: Scenario | None = None
+    ) -> StudyError:
         """Returns why a run of this folder is none of a scenario's.
 
         Args:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -29,7 +29,7 @@ from ..scenario.grid import Span, short
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
-from ..scenario.tuning import Objective, Tune
+from ..scenario.tuning import Objective, Searched, Tune
 from . import executors, planning, running
 from .planning import OPEN
 from .progress import Progress, Stages, silent
@@ -76,7 +76,7 @@ class Tuned(NamedTuple):
 
 def tune(
     scenario: running.Source,
-    over: Mapping[str, Any] | None = None,
+    over: Mapping[str, object] | None = None,
     folder: str | Path | None = None,
     *,
     judge: Judge,
@@ -126,7 +126,7 @@ def tune(
 
 def planned(
     scenario: running.Source,
-    over: Mapping[str, Any] | None = None,
+    over: Mapping[str, object] | None = None,
     objective: str | None = None,
     trials: int | None = None,
     variant: str | None = None,
@@ -190,7 +190,7 @@ def _check_corners(config: Scenario) -> None:
                 raise VariantError(told, ("tune", "over", key)) from None
 
 
-def _some(searched: Any) -> list[Any]:
+def _some(searched: Searched) -> list[object]:
     """Returns the ends of what is searched, or the whole list."""
     if isinstance(searched, tuple):
         return list(searched)
@@ -202,7 +202,12 @@ class TrialSearch:
     """A search under way, in its locked folder."""
 
     def __init__(
-        self, config: Scenario, path: Path, execute: Any, judge: Judge, report: Progress
+        self,
+        config: Scenario,
+        path: Path,
+        execute: Callable[..., Study],
+        judge: Judge,
+        report: Progress,
     ) -> None:
         assert config.tune is not None
         self._config, self._path, self._execute = config, path, execute
@@ -365,7 +370,7 @@ class Proposals:
             self._study.tell(trial, results[name])
 
 
-def _distribution(kinds: Any, searched: Any) -> Any:
+def _distribution(kinds: Any, searched: Searched) -> Any:
     if not isinstance(searched, Span):
         return kinds.CategoricalDistribution(tuple(range(len(searched))))
     low, high = sorted((searched.from_, searched.to))
@@ -375,7 +380,7 @@ def _distribution(kinds: Any, searched: Any) -> Any:
     return kinds.FloatDistribution(low, high, log=log)
 
 
-def _value(searched: Any, proposed: Any) -> Any:
+def _value(searched: Searched, proposed: Any) -> object:
     """Returns a value as it is run: of a list, or rounded to the digits shown."""
     if not isinstance(searched, Span):
         return searched[proposed]

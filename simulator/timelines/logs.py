@@ -81,7 +81,7 @@ class LogTable:
                 f"a longer one; correct it"
             ) from None
 
-    def refuse(self, wrong: Any, what: str, name: str, remedy: str) -> None:
+    def refuse(self, wrong: object, what: str, name: str, remedy: str) -> None:
         """Refuses the first row that is wrong, with what stands in a column of it.
 
         Args:

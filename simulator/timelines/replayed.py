@@ -314,7 +314,6 @@ def _rule(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:
-    """Returns the entry of the recorded run that stands for a run."""
     entries = study.manifest["runs"]
     if study.manifest.get("kind") != "timeline":
         entries = [entry for entry in entries if "feedback" in entry]

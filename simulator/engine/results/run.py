@@ -187,8 +187,8 @@ class Results:
         self._num_samples = setup.shares.num_samples
         self._labels, self._paired = setup.shares.labels, setup.shares.paired
         shape = played.num_clients, setup.run.seed
-        chained = isinstance(scenario.algorithm, HasStages)
-        self._roles = scenario.algorithm.roles(*shape) if chained else ()
+        method = scenario.algorithm
+        self._roles = method.roles(*shape) if isinstance(method, HasStages) else ()
         self.fraction, self.commits = 0.0, 0
         self.stop: StopReason | None = None
         self.diverged_at: int | None = None

@@ -183,7 +183,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
             ScenarioError: Secure aggregation is for fewer members than commits have, or
                 no commit has as many as it needs.
         """
-        method, secure = setup.scenario.algorithm, self.secure
+        method: Any = setup.scenario.algorithm
+        secure = self.secure
         if secure is not None:
             key = method.key_of(self, "secure")
             most = _most_applied(setup)

@@ -83,7 +83,7 @@ def take_one(
     claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
     done = done_of(folder, task.session, task.number)
     with ONE_AT_A_TIME:
-        while not (known := read_journal(DISK, done, {})).ends:
+        while not (known := read_journal(DISK, done, {}))[0]:
             if not DISK.exists(place):
                 raise is_over(folder)
             with explained(folder):

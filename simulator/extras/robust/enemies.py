@@ -126,8 +126,8 @@ class EnemyPart(EnemyOptions, AttackPart):
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns an attack by the enemies of a run."""
-        method, K = setup.scenario.algorithm, setup.shape.num_clients
-        seed = setup.run.seed
+        method: Any = setup.scenario.algorithm
+        K, seed = setup.shape.num_clients, setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
         return self.in_program(
             {*type(self).model_fields} - {*EnemyOptions.model_fields},
@@ -320,7 +320,7 @@ class LabelFlip(EnemyOptions, LocalWork):
                 f"algorithm.chain must have another work than {self.kind} for data "
                 f"without classes; take local_work, and an attack on messages"
             )
-        method = setup.scenario.algorithm
+        method: Any = setup.scenario.algorithm
         enemies = self.among(method, len(pools), setup.run.seed)
         held = np.zeros((2, len(data.y_train)), bool)
         for enemy, pool in zip(enemies, pools, strict=True):

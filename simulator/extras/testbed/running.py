@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
@@ -184,6 +184,7 @@ def _refuse_undivided(scenario: Scenario) -> None:
             f"compute the model's own, got {scenario.problem.work!r}; take --compute "
             f"sleep"
         )
+    chain: Any = scenario.algorithm
     algorithm = scenario.algorithm
     if not isinstance(algorithm, DividesRows):
         raise ScenarioError(
@@ -193,7 +194,7 @@ def _refuse_undivided(scenario: Scenario) -> None:
         )
     for stage in algorithm.stages if isinstance(algorithm, HasStages) else ():
         if (why := _not_on_the_wire(stage)) is not None:
-            keys = "algorithm", *scenario.algorithm.keys_of(stage)
+            keys = "algorithm", *chain.keys_of(stage)
             raise ScenarioError(
                 f"{'.'.join(map(str, keys))} must be left out with --compute "
                 f"gradients, {why}, got {tag(type(stage))!r}; take --compute sleep"

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ ARRAY = "array:"
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-def write(disk: Disk, path: Path, state: Any) -> None:
+def write(disk: Disk, path: Path, state: object) -> None:
     """Writes a state, all of it or nothing.
 
     Args:
@@ -50,7 +51,7 @@ def read(disk: Disk, path: Path) -> Any | None:
         return _with_arrays(json.loads(arrays["state"].tobytes()), arrays)
 
 
-def _without_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _without_arrays(tree: object, arrays: dict[str, np.ndarray]) -> Any:
     match tree:
         case np.ndarray():
             name = f"{ARRAY}{len(arrays)}"
@@ -63,7 +64,7 @@ def _without_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return tree
 
 
-def _with_arrays(tree: Any, arrays: Any) -> Any:
+def _with_arrays(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     match tree:
         case str() if tree.startswith(ARRAY):
             return arrays[tree]

@@ -30,7 +30,7 @@ def outward(numbers: Int[np.ndarray, " n"]) -> "pa.Array":
     return pa.array(counted.astype(np.int32), pa.int32(), mask=mask)
 
 
-def inward(column: Any) -> Int[np.ndarray, " n"]:
+def inward(column: object) -> Int[np.ndarray, " n"]:
     """Returns numbers that count from 0 from a column of a file."""
     import pyarrow.compute as pc
 

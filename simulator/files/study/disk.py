@@ -10,9 +10,9 @@ import os
 import shutil
 import warnings
 import zlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -221,19 +221,11 @@ class StudyWarning(UserWarning):
     """Something about a study that its reader must know."""
 
 
-class Noted(NamedTuple):
-    """The contents of a journal.
-
-    Attributes:
-        ends: Ends of runs, by their numbers.
-        files: Files of the tables: those of the manifest, as changed since.
-    """
-
-    ends: dict[int, dict[str, Any]]
-    files: Files
+Ends = dict[int, dict[str, Any]]
+"""Ends of runs in the manifest, by the runs' numbers."""
 
 
-def journal_line(record: dict[str, Any]) -> bytes:
+def journal_line(record: Mapping[str, object]) -> bytes:
     """Returns a record as a line of a journal."""
     text = json.dumps(record, allow_nan=False).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
@@ -241,8 +233,8 @@ def journal_line(record: dict[str, Any]) -> bytes:
 
 def read_journal(
     disk: Disk, path: Path, files: Files, *, quietly: bool = False
-) -> Noted:
-    """Returns the contents of a study's journal; nothing if there is none.
+) -> tuple[Ends, Files]:
+    """Returns the ends of runs that a study's journal notes, and the tables' files.
 
     The last line may be cut off by a kill; it is of a task that is to be repeated. Any
     other line that is not as it was written is passed over, with a warning: its runs
@@ -257,11 +249,12 @@ def read_journal(
     Raises:
         StudyError: the file cannot be read.
     """
-    found = Noted({}, {table: dict(mine) for table, mine in files.items()})
+    ends: Ends = {}
+    files = {table: dict(mine) for table, mine in files.items()}
     try:
         data = disk.read(path)
     except FileNotFoundError:
-        return found  # the last session ended in order, and removed it
+        return ends, files  # the last session ended in order, and removed it
     except OSError as error:
         raise StudyError(
             f"{path}: must be readable, but {error.strerror or error}; mend that first"
@@ -273,10 +266,10 @@ def read_journal(
             continue
         # A joined file replaces the parts so far; parts noted later come on top.
         for table, mine in record.get("joined", {}).items():
-            found.files[table] = mine
+            files[table] = mine
         for table, mine in record.get("parts", {}).items():
-            found.files.setdefault(table, {}).update(mine)
-        found.ends.update((int(run), end) for run, end in record["ends"].items())
+            files.setdefault(table, {}).update(mine)
+        ends.update((int(run), end) for run, end in record["ends"].items())
     if damaged and not quietly:
         warnings.warn(
             f"{path}: {damaged} lines must be as they were written, but are damaged; "
@@ -285,7 +278,7 @@ def read_journal(
             StudyWarning,
             stacklevel=2,
         )
-    return found
+    return ends, files
 
 
 def _records(data: bytes) -> Iterator[dict[str, Any] | None]:

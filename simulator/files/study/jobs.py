@@ -7,7 +7,7 @@ often the client itself sent and asked, for a replay gives them other weights an
 another protocol.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -25,16 +25,8 @@ STEPS = "local_steps"
 INCIDENTS = tuple(incident.name for incident in Incident)
 
 
-class MessageCounts(NamedTuple):
-    """Messages of some jobs.
-
-    Attributes:
-        uploads: Messages from the client, repeats included, for each job.
-        downloads: Messages to the client, for each job.
-    """
-
-    uploads: Int[np.ndarray, " J"]
-    downloads: Int[np.ndarray, " J"]
+MessageCounts = tuple[Int[np.ndarray, " J"], Int[np.ndarray, " J"]]
+"""Messages of each job: from its client, repeats included, and to it."""
 
 
 def traffic(
@@ -60,14 +52,12 @@ def traffic(
         fetched = jobs.outcome != Outcome.IN_FLIGHT
     fetched &= jobs.refresh == 0
     up, down = per_job[jobs.client].T
-    return MessageCounts(
-        jobs.uploads * up * (upload_bytes > 0), fetched * down * (download_bytes > 0)
-    )
+    return jobs.uploads * up * (upload_bytes > 0), fetched * down * (download_bytes > 0)
 
 
 def attempts(jobs: Jobs) -> MessageCounts:
     """Counts how often clients sent and asked, for a timeline to be replayed."""
-    return MessageCounts(jobs.uploads, (jobs.refresh == 0).astype(np.int32))
+    return jobs.uploads, (jobs.refresh == 0).astype(np.int32)
 
 
 def job_columns(
@@ -77,7 +67,7 @@ def job_columns(
     upload_bytes: int,
     download_bytes: int,
     job_steps: JobSteps | None = None,
-) -> dict[str, Any]:
+) -> dict[str, np.ndarray | Categorical]:
     """Returns rows of the table `jobs`.
 
     Args:
@@ -112,7 +102,9 @@ def job_columns(
     }
 
 
-def incident_columns(run: int, incidents: Incidents) -> dict[str, Any]:
+def incident_columns(
+    run: int, incidents: Incidents
+) -> dict[str, np.ndarray | Categorical]:
     """Returns rows of the table `incidents`.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import (
     AfterValidator,
@@ -39,21 +39,10 @@ APART = {"cli", "extras"}
 TIMEOUT_S = 10
 
 
-class Commit(NamedTuple):
-    """A state of the program.
+def of_program() -> tuple[str | None, bool | None]:
+    """Returns the commit of this package's repository, and whether files differ.
 
-    Attributes:
-        commit: Hexadecimal; None where the program is in no repository, as a wheel.
-        dirty: Whether the program's files differ from it, new ones included; None where
-            there is none.
-    """
-
-    commit: str | None
-    dirty: bool | None
-
-
-def of_program() -> Commit:
-    """Returns the commit of the repository in which this package lies.
+    None of both where the program is in no repository, as a wheel.
 
     Another repository, in which an environment with this package happens
     to lie, does not have the package's files under version control, and is not meant.
@@ -64,11 +53,11 @@ def of_program() -> Commit:
         git(package, "ls-files", "--error-unmatch", package / "__init__.py")
         told = git(package, "status", "--porcelain=v2", "--branch", "--", *parts)
     except (OSError, subprocess.SubprocessError):
-        return Commit(None, None)
+        return None, None
     heads = [line.split()[2] for line in told if line.startswith("# branch.oid ")]
     if not heads or heads[0] == "(initial)":
-        return Commit(None, None)
-    return Commit(heads[0], any(not line.startswith("#") for line in told))
+        return None, None
+    return heads[0], any(not line.startswith("#") for line in told)
 
 
 def code() -> str:
@@ -151,12 +140,12 @@ class _Entry(TypedDict):
     run: int
     label: str
     variant: str
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     replicate: int
     seed: int
     stop: str
     stop_reason: str
-    scenario: dict[str, Any]
+    scenario: dict[str, object]
     rows: NotRequired[dict[str, int]]
 
 
@@ -173,11 +162,11 @@ class _Scenario(TypedDict):
 
     replicates: NotRequired[Count]
     looks: NotRequired[Annotated[list[Count], AfterValidator(_rising)]]
-    claims: NotRequired[list[dict[str, Any]]]
-    evaluate: NotRequired[dict[str, Any]]
-    stop: NotRequired[dict[str, Any]]
-    sweep: NotRequired[dict[str, Any]]
-    variants: NotRequired[dict[str, Any]]
+    claims: NotRequired[list[dict[str, object]]]
+    evaluate: NotRequired[dict[str, object]]
+    stop: NotRequired[dict[str, object]]
+    sweep: NotRequired[dict[str, object]]
+    variants: NotRequired[dict[str, object]]
 
 
 @with_config(ConfigDict(strict=True))
@@ -203,7 +192,7 @@ class _Manifest(TypedDict):
     scenario: _Scenario
     runs: list[_Entry]
     parts: dict[str, dict[PartName, Seal]]
-    environment: dict[str, Any]
+    environment: dict[str, object]
     inputs: NotRequired[dict[str, _Told]]
     modules: NotRequired[dict[str, _Told]]
     metrics: NotRequired[dict[str, _Metric]]
@@ -212,7 +201,7 @@ class _Manifest(TypedDict):
 _SHAPE = TypeAdapter(_Manifest)
 
 
-def is_world(manifest: Mapping[str, Any]) -> bool:
+def is_world(manifest: Mapping[str, object]) -> bool:
     """Says whether a manifest is of a world alone, without numerics.
 
     Its `kind` is `timeline`, a world of clients, or that of a world that an extra
@@ -221,7 +210,9 @@ def is_world(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("kind") is not None
 
 
-def write_manifest(folder: Path, manifest: dict[str, Any], disk: Disk = DISK) -> None:
+def write_manifest(
+    folder: Path, manifest: Mapping[str, object], disk: Disk = DISK
+) -> None:
     """Writes the manifest of a study, all of it or nothing, with its checksum.
 
     Raises:
@@ -288,7 +279,7 @@ def parsed(path: Path, data: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _entry_text(entry: tuple[str, Any]) -> str:
+def _entry_text(entry: tuple[str, object]) -> str:
     """Returns an entry as a line, and lists of several with a line for each item.
 
     With indentation, JSON is written by Python and takes ten times as long.
@@ -301,7 +292,7 @@ def _entry_text(entry: tuple[str, Any]) -> str:
     return f" {json.dumps(key)}: {text}"
 
 
-def _checksum(manifest: dict[str, Any]) -> str:
+def _checksum(manifest: Mapping[str, object]) -> str:
     rest = {key: value for key, value in manifest.items() if key != CHECKSUM}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -326,8 +317,10 @@ def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
         libraries: Distributions whose versions are noted.
         also: Further entries of the environment.
     """
+    commit, dirty = of_program()
     return {
-        **of_program()._asdict(),
+        "commit": commit,
+        "dirty": dirty,
         "environment": {
             "python": platform.python_version(),
             "platform": platform.platform(),

@@ -11,7 +11,7 @@ FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 
 
 def facts_of(
-    names: Sequence[str], problems: Iterable[Mapping[str, Any]]
+    names: Sequence[str], problems: Iterable[Mapping[str, object]]
 ) -> dict[str, dict[str, Any]]:
     """Returns what a manifest says of some metrics, by name.
 

@@ -116,7 +116,11 @@ class Study:
     """
 
     def __init__(
-        self, folder: Path, manifest: dict[str, Any], files: Files, disk: Disk = DISK
+        self,
+        folder: Path,
+        manifest: dict[str, Any],
+        files: Files,
+        disk: Disk = DISK,
     ) -> None:
         self.folder, self.manifest, self.files = folder, manifest, files
         self._disk = disk
@@ -246,7 +250,6 @@ class Study:
         return None if known.all() else pa.array(known)
 
     def _check_rows(self, name: str, runs: np.ndarray, only: int | None) -> None:
-        """Refuses a table that has not the rows that its runs have left."""
         counts = np.bincount(runs, minlength=1)
         for entry in self.manifest["runs"]:
             number = entry["run"]
@@ -285,9 +288,8 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     entries = {entry["run"]: entry for entry in manifest["runs"]}
     for place in (*_noted_apart(path, manifest, disk), journal_of(path, session)):
         of_one = quietly or place.parent != path  # a torn one counts as not written
-        noted = read_journal(disk, place, files, quietly=of_one)
-        files = noted.files
-        for run, end in noted.ends.items():
+        ends, files = read_journal(disk, place, files, quietly=of_one)
+        for run, end in ends.items():
             entries[run].update(end)
     return Study(path, manifest, files, disk)
 

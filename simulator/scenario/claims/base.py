@@ -72,7 +72,7 @@ FINAL_VALUES = "stalesim.analysis.claims.numbers:final_values"
 """Function that measures the final values of a claim's entry `metric`."""
 
 
-def _listing(values: Any) -> Any:
+def _listing(values: object) -> object:
     """Returns the values that a claim is made for as a list, also a single one."""
     if not isinstance(values, dict):
         return values
@@ -87,7 +87,7 @@ At = Annotated[
 """Swept keys, and for each the values that a claim is made for."""
 
 
-def is_at(parameters: Mapping[str, Any], at: Mapping[str, Sequence[Any]]) -> bool:
+def is_at(parameters: Mapping[str, object], at: Mapping[str, Sequence[object]]) -> bool:
     """Says whether a claim that is made for some swept values is about a run.
 
     Args:
@@ -175,7 +175,7 @@ class Claim(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_one_kind(cls, data: Any) -> Any:
+    def _of_one_kind(cls, data: object) -> object:
         """Takes the entries of the kind, and refuses those of other kinds."""
         if not isinstance(data, dict):
             return data
@@ -198,8 +198,8 @@ class Claim(Part):
 
     @model_serializer(mode="wrap")
     def _with_its_own_entries_first(
-        self, dump: Callable[[Any], dict[str, Any]]
-    ) -> dict[str, Any]:
+        self, dump: Callable[["Claim"], dict[str, object]]
+    ) -> dict[str, object]:
         own = {key.removesuffix("_"): value for key, value in dump(self).items()}
         first = sorted(own, key=lambda key: (key != self.named, key in COMMON))
         return {key: own[key] for key in first}
@@ -229,8 +229,8 @@ class AnyClaim(AnyPart):
         super().__init__("claims")
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> Any:
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         """Returns pydantic's schema of the union."""
         union: Any = None
         for kind in _kinds():
@@ -244,11 +244,11 @@ class AnyClaim(AnyPart):
 
 @cache
 def _adapter() -> TypeAdapter[Claim]:
-    return TypeAdapter(Annotated[Any, AnyClaim()])
+    return TypeAdapter(Annotated[Claim, AnyClaim()])
 
 
 def read(
-    claim: Mapping[str, Any], metrics: Mapping[str, metrics.Metric] | None = None
+    claim: Mapping[str, object], metrics: Mapping[str, metrics.Metric] | None = None
 ) -> Claim:
     """Returns a claim as a scenario or a manifest has it.
 
@@ -274,7 +274,6 @@ def _entries(kind: type[Config]) -> dict[str, bool]:
 
 
 def _known() -> set[str]:
-    """Returns the entries of all kinds."""
     return {key for kind in _kinds() for key in _entries(kind)}
 
 
@@ -283,7 +282,7 @@ def _tag(name: str) -> str:
     return f"<{name}>"
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     """Returns the name of a claim's kind; of what is no claim, that of any."""
     if isinstance(value, Claim):
         return value.named
@@ -292,7 +291,7 @@ def _kind_of(value: Any) -> str:
     return next((name for name in names if given.get(name) is not None), names[0])
 
 
-def _with_one_kind(data: Any) -> Any:
+def _with_one_kind(data: object) -> object:
     """Refuses a mapping that is no claim of exactly one kind."""
     if not isinstance(data, dict):
         return data

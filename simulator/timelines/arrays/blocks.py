@@ -347,7 +347,6 @@ def in_order_of_time(notes: Sequence[Notes]) -> Incidents:
 def _noted(
     world: World, work: JobArrays, time: Any, what: Incident, number: Any
 ) -> tuple[np.ndarray, ...]:
-    """Returns columns of incidents."""
     size = work.client.size
     return (
         world.seconds(time),

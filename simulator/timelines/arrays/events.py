@@ -50,7 +50,7 @@ class EventOrder:
         self._last_event = np.arange(-num_clients, 0)
         self._num_events = 0
 
-    def until(self, work: JobArrays, since: Any, until: Any) -> Events:
+    def until(self, work: JobArrays, since: object, until: object) -> Events:
         """Returns what happens after one time and until another, in order.
 
         Args:

@@ -225,7 +225,6 @@ class TurnsPlayer:
     def _work(
         self, version: Int[np.ndarray, " n"], read: np.ndarray, end: np.ndarray
     ) -> JobArrays:
-        """Returns the jobs that are applied to some versions."""
         K = self._world.num_clients
         read_version = version - K + (not self._rule.reads_first)
         read_version[version < K] = 0

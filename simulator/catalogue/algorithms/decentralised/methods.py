@@ -1,6 +1,7 @@
 """The decentralised methods: each one's gradient, and its way of mixing."""
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -142,7 +143,8 @@ def build(config: Decentralised, setup: RunSetup, constants: Constants) -> Gossi
     """
     step_size, _ = resolve(config.step_size, constants)
     scenario, mixing, K = setup.scenario, setup.mixing, setup.shape.num_clients
-    pushed, window = scenario.protocol.average == "push", scenario.stop.windowed
+    protocol: Any = scenario.protocol
+    pushed, window = protocol.average == "push", scenario.stop.windowed
     watched = window is not None and window.column == DISTANCE
     merging, optimizer = Averaging(), None
     if isinstance(config, Meeting):

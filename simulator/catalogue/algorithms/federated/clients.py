@@ -90,7 +90,8 @@ class LocalWork(LocalOptions, WorkPart):
         chosen = self.local_optimizer
         rule, keeps = None, False
         if chosen is not None:
-            key = setup.scenario.algorithm.key_of(self, "local_optimizer")
+            method: Any = setup.scenario.algorithm
+            key = method.key_of(self, "local_optimizer")
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
         return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
 
@@ -309,7 +310,8 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        method, batch = setup.scenario.algorithm, setup.shape.batch
+        method: Any = setup.scenario.algorithm
+        batch = setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0
         return self.in_program(

@@ -346,7 +346,8 @@ class Mean(WeightedMean):
         scenario, divisor = setup.scenario, self.divisor
         if divisor == "expected":
             world = scenario.clients, setup.shape.num_clients, setup.run.seed
-            divisor = scenario.protocol.expected_batch(*world)
+            protocol: Any = scenario.protocol
+            divisor = protocol.expected_batch(*world)
         divisor = None if divisor is None else jnp.asarray(divisor, float)
         return self.in_program((), _gathers=scenario.protocol.gathers, _divisor=divisor)
 
@@ -416,7 +417,8 @@ class Optimise(AdjustPart):
             refuse_two_rates(method, self, "optimizer", method.server_rule)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        key = setup.scenario.algorithm.key_of(self, "optimizer")
+        method: Any = setup.scenario.algorithm
+        key = method.key_of(self, "optimizer")
         return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:

@@ -52,6 +52,7 @@ class StagePart(Part):
     to be changed any more.
     """
     _arrays: tuple[str, ...] = ()
+    _static: "Static | None" = None
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -283,10 +284,14 @@ def _register(kind: type[StagePart]) -> None:
 
 
 def _flatten(stage: StagePart) -> tuple[list[object], Static]:
-    arrays = stage._arrays
-    attributes = dict(stage) | (stage.__pydantic_private__ or {})
-    rest = {k: v for k, v in attributes.items() if k not in (*arrays, "_arrays")}
-    return [attributes[name] for name in arrays], (arrays, tuple(rest.items()))
+    # What is static is found once: a stage is flattened at each call of a program.
+    private = stage.__pydantic_private__ or {}
+    attributes, static = stage.__dict__ | private, private["_static"]
+    if static is None:
+        apart = (*stage._arrays, "_arrays", "_static")
+        rest = tuple((k, v) for k, v in attributes.items() if k not in apart)
+        stage._static = static = stage._arrays, rest
+    return [attributes[name] for name in static[0]], static
 
 
 def _unflatten(kind: type[Some], static: Static, values: Iterable[object]) -> Some:

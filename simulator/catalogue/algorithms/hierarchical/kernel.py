@@ -1,6 +1,6 @@
 """The kernel of hierarchical averaging."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -206,7 +206,7 @@ def build(
 ) -> HierarchicalKernel:
     """Builds the algorithm of a scenario."""
     step_size, _ = resolve(config.step_size, constants)
-    protocol = setup.scenario.protocol
+    protocol: Any = setup.scenario.protocol
     lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
     levels, parents, number = [], [], 1
     for level in protocol.levels:

@@ -1,7 +1,7 @@
 """The kernel of pipelined SGD: a version of its own for each stage."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -165,7 +165,8 @@ def build(config: Pipelined, setup: RunSetup, constants: Constants) -> Pipelined
         ScenarioError: The model has fewer matrices than the pipeline has stages.
     """
     scenario, learned = setup.scenario, setup.learning
-    delays = scenario.protocol.delays
+    protocol: Any = scenario.protocol
+    delays = protocol.delays
     network = scenario.problem.model.of_rows(learned.data, learned.form)
     shapes = shapes_of(network)
     if shapes is None:

@@ -107,7 +107,7 @@ def invert(
         slopes = np.asarray(model.parts(jnp.asarray(message)).bias)
     size = float(np.linalg.norm(slopes))
     if size == 0:
-        nothing = np.full(model.depth * model.height * model.width, np.nan)
+        nothing = np.full(math.prod(model.image), np.nan)
         return nothing, NO_LABEL, float("nan")
     flat = jnp.asarray(weights, jnp.float32)
     targets = model.parts(jnp.asarray(message / size, jnp.float32))

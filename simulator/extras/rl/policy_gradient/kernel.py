@@ -1,6 +1,6 @@
 """The kernel of policy gradients: samples of older versions, drawn when trained."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -164,13 +164,14 @@ def build(
             f"take others, such as digits or arithmetic"
         )
     step_size, _ = resolve(config.step_size, constants)
+    protocol: Any = setup.scenario.protocol
     return PolicyKernel(
         step_size=on_device(step_size),
         limit=jnp.asarray(config.limit, float),
         optimizer=rule_of(config.optimizer),
         correction=config.correction,
         advantage=config.advantage,
-        group=setup.scenario.protocol.generation.group,
+        group=protocol.generation.group,
         num_registers=setup.timeline.num_registers,
         supervised_steps=config.supervised_steps,
     )
