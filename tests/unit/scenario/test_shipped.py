@@ -63,7 +63,7 @@ def check_items(manifest: dict[str, Any]) -> None:
     runs.check(manifest, "here")
     sections = method.checklist(manifest)
     assert len(sections) == 6
-    found = [item for section in sections for item in section.items]
+    found = [item for items in sections.values() for item in items]
     assert [item.number for item in found] == ITEMS
     for item in found:
         assert item.text or item.rows or item.steps, item.number
@@ -124,7 +124,7 @@ def of_clients(scenario: Any) -> dict[str, Any]:
 
 
 def words_of(sections: Any) -> Iterator[str]:
-    for section in sections:
-        for item in section.items:
+    for items in sections.values():
+        for item in items:
             yield from item.text
             yield from itertools.chain(*item.rows, *item.steps)
