@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.simulator.catalogue.worlds.phone_traces import FedScaleTrace, FlashTrace
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.worlds.phone_traces import FedScaleTrace, FlashTrace
 from stalesim.simulator.files.timeline import NO_COMMIT
 from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.world.clients import Clients
