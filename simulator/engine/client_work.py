@@ -1,4 +1,4 @@
-"""The work of a client between read and upload: steps, clipping and noise."""
+"""The work of a client between read and upload; kernels that divide it from rows."""
 
 from abc import abstractmethod
 from collections.abc import Callable

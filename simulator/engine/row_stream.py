@@ -1,4 +1,4 @@
-"""Cuts a timeline where its model is to be evaluated, and attaches the samples."""
+"""Cuts a timeline where its model is evaluated; the records that come back of it."""
 
 from collections import deque
 from collections.abc import Iterator

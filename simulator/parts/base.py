@@ -1,4 +1,4 @@
-"""Types and checks that the parts of a scenario share."""
+"""What a part of a scenario is: types and checks of its options, and its files."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

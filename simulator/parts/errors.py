@@ -1,4 +1,4 @@
-"""The errors that a user can cause: a line each, never a traceback."""
+"""The errors that a user can cause, a line each, and the words of their messages."""
 
 import difflib
 import re

@@ -1,10 +1,9 @@
 """The learning problem: batches, losses, metrics, and what a model makes of them.
 
 - `sampler`: the samples of each job, keyed.
-- `horizontal`, `vertical`, `transfer`: a problem divided by rows, by columns, or
-  between two parties with common samples; `losses`, and `metrics`, one home each.
+- `horizontal`, `vertical`: a problem divided by rows, or by columns, also between two
+  parties with common samples; `losses`, and `metrics`, one home each.
 - `learning`: a problem with its data, made once for all runs that share it;
-  `numerics`: its network, loss, constants and work on the device; `shares`: which
-  client has what.
-- `constants`, `convex`, `estimates`: constants for step sizes.
+  `numerics`: its network, loss, constants and work on the device.
+- `constants`, `convex`: constants for step sizes.
 """

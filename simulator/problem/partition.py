@@ -1,4 +1,4 @@
-"""The base of partitions by rows, and steps that several have in common."""
+"""The base of partitions by rows, what several share, and the pairing with speed."""
 
 import math
 from typing import Annotated, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""A vertically divided problem: every party holds some columns of all samples."""
+"""A vertically divided problem: parties hold columns of all, or of common, samples."""
 
 import equinox as eqx
 import jax

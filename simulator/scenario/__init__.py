@@ -5,7 +5,7 @@
 - `scenario`, `setting`: the entries of a study; `privacy`, `grid`: its accounts and its
   sweeps. Parts are at home in packages of their own, and so are claims and metrics.
 - `study`: from a scenario to its runs, which its claims must be about (`claimed`);
-  `writing`: back to YAML; `schema`: its JSON schema.
+  `tuning`: its searches; `schema`: its JSON schema.
 
 The public names are imported when they are used. Nothing in here imports JAX or pandas,
 and SciPy only when a law needs it.

@@ -1,4 +1,4 @@
-"""What is tuned: the entries that a search varies, and what it goes by."""
+"""What is tuned: entries that a search or a comparison varies, and by what it goes."""
 
 import itertools
 import json

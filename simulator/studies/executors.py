@@ -1,4 +1,4 @@
-"""Takes tasks to processes: this one, others on this machine, or any that are given."""
+"""Executes tasks: in this process, in others of this machine, or in any given ones."""
 
 import contextlib
 import tempfile

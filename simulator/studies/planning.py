@@ -1,4 +1,4 @@
-"""The fixed rule by which runs of a study are executed together, and how."""
+"""The fixed rule by which runs are executed together, and their entries and places."""
 
 import hashlib
 import json

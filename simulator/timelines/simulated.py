@@ -1,4 +1,4 @@
-"""A timeline that a world, a protocol and a seed make."""
+"""A timeline that a world, a protocol and a seed make, and its end by privacy."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Clients: their cycle, links, presence and faults; and the server they share."""
+"""Entries of clients: cycle, links, presence, faults, power; and of their server."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Links, of one client or shared by all, and a server with a queue."""
+"""Links, of one client or shared by all, a server with a queue, and message budgets."""
 
 import heapq
 from typing import TYPE_CHECKING, ClassVar, NamedTuple

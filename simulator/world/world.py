@@ -1,4 +1,4 @@
-"""The clients' world: a clock, the groups of clients, and what all of them share."""
+"""The clients' world: events in virtual time, clients, and what all of them share."""
 
 from collections.abc import Callable
 from fractions import Fraction

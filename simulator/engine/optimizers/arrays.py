@@ -1,4 +1,4 @@
-"""The arrays in the flat vectors that optimisers move."""
+"""The arrays in the flat vectors that optimisers move, and what every rule is."""
 
 from abc import abstractmethod
 from typing import Any, NamedTuple

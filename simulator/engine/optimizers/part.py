@@ -1,4 +1,4 @@
-"""Options of optimisers. No JAX here: names and numbers are looked up in `known`."""
+"""Options of optimisers, and those that optax has by name. No JAX until one is made."""
 
 import inspect
 import re

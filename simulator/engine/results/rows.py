@@ -1,4 +1,4 @@
-"""What the rows of a record say: the tables of commits and of probes."""
+"""What rows and jobs say: tables of commits, probes, jobs, incidents and staleness."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One run's tables, written as its records come in, and its end for the manifest."""
+"""One run's tables, and its account of privacy, written as its records come in."""
 
 import numpy as np
 from jaxtyping import PyTree

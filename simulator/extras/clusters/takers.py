@@ -70,13 +70,13 @@ def execute(
 def take_one(
     task: Task, folder: Path, progress: Callable[[TaskProgress], None]
 ) -> Done:
-    """Executes a task of a study that another process runs, as `worker.work` does.
+    """Executes a task of a study that another process runs, as `executors.work` does.
 
     A cluster gives a task to another worker when it has lost the one before. That one
     may live, or be stopped: its claim goes, without which it can change nothing.
 
     Raises:
-        StudyError: as `worker.work`, or the task was given to another worker.
+        StudyError: as `executors.work`, or the task was given to another worker.
     """
     origins.check_worker(task.program)
     place, name = claims_of(folder, task.session), task_name(task.number)

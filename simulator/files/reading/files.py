@@ -1,4 +1,4 @@
-"""The user's data folder: which files lie in it, and what is in them."""
+"""The user's data folder: which files lie in it, how large they may be, their bytes."""
 
 import gzip
 import hashlib

@@ -1,11 +1,11 @@
 """The record between numerics and analysis: tables in Parquet, and a manifest.
 
 A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
-table. `columns.COLUMNS` says what a column is called, holds and means; `writing` and
-`study` write and read the tables, whose files `parts` knows; `numbering` says how their
-clients count; `manifest` says what was run, with what, and how it ended; `journal` what
-was done since it was written. All of it goes through `disk`, and whatever is read is
-what was written, by its checksum.
+table. `columns.COLUMNS` says what a column is called, holds and means, and how clients
+count; `writing` and `study` write and read the tables, whose files `parts` knows;
+`manifest` says what was run, with what, and how it ended. All of it goes through
+`disk`, with a journal of what was done since the manifest was written, and whatever is
+read is what was written, by its checksum.
 """
 
 from ...parts.errors import DamageError, StudyError

@@ -41,7 +41,7 @@ def inward(column: object) -> Int[np.ndarray, " n"]:
 class TraceColumn(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
 
-    Numbers of clients, parties and workers are `numbered`: `numbering` says how. A
+    Numbers of clients, parties and workers are `numbered`: from 1 in files. A
     column may have a number that stands for none in its files, `none`.
     """
 

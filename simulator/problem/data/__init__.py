@@ -1,8 +1,7 @@
 """What all data sets share.
 
-- `parts`: what all inherit from; `base`: the arrays that they
-  make, and their random generators.
-- `split`, `classes`, `names`: training and test rows, classes and names of columns of
-  all sets; `file_set`: files of several.
+- `parts`: what all inherit from, also those with files; `base`: the arrays that they
+  make, names of columns, and random generators.
+- `split`: training and test rows and classes of all sets.
 - `images`: rows as images; `outputs`: what a model of the data puts out.
 """

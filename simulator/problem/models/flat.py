@@ -1,4 +1,4 @@
-"""Flat vectors of weights: their arrays, their initial values."""
+"""Flat vectors of weights: their arrays, initial values, and networks of one."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Long pieces of a timeline, the row with which it ends, and the chunks of it."""
+"""Which worlds have no feedback; long pieces of their timelines, ends and chunks."""
 
 from collections.abc import Iterator, Sequence
 from math import inf

@@ -1,4 +1,4 @@
-"""Jobs as arrays: a column for each thing that is known of them."""
+"""Jobs as arrays, the draws of their durations, and the registers that they read."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Rounds in which everyone works, and which are as long as their slowest client."""
+"""Rounds in which everyone works, as long as their slowest client; and turns."""
 
 from collections.abc import Iterator
 from typing import Any
