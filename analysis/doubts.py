@@ -13,7 +13,7 @@ from ..simulator.files.timeline import COMMITS, SINCE
 from ..simulator.scenario.study import Run, printed
 from .facts import Entry
 from .frames import Study
-from .laws import InfiniteMeanError, column, laws
+from .laws import InfiniteMeanError, column, means
 
 UNSETTLED = (
     "has no finite mean, so that averages over time, and their intervals, do not "
@@ -27,8 +27,6 @@ MOST = 6
 """Most lines of a closing table."""
 ALIKE = 0.01
 """Part by which means may differ that are called equal."""
-COMPOSED = ("mixture", "markov", "scaled", "drifting")
-"""Laws whose mean is infinite where that of a law within is."""
 
 
 def notes(study: Study) -> list[str]:
@@ -107,25 +105,12 @@ def mean(law: Entry, number: int) -> float:
     Returns:
         Infinite where a client's law has no finite mean; NaN where it is not known.
     """
-    kind, inner = law["law"], law.get("of")
     try:
-        if kind not in COMPOSED:
-            return float(laws(dict(law), number).mean().mean())
-        within = [inner] if isinstance(inner, Mapping) else inner or []
-        weights = np.array(law.get("weights") or [1.0] * len(within))
-        means = np.array([mean(each, number) for each in within])[weights > 0]
-        if np.isinf(means).any():
-            return math.inf
-        if kind == "mixture":
-            return float(np.average(means, weights=weights[weights > 0]))
-        if kind == "scaled":
-            scale, shift = (column(law[k], number, k) for k in ("scale", "shift"))
-            return float(np.mean(scale * means + shift))
+        return float(means(dict(law), number).mean())
     except InfiniteMeanError:
         return math.inf
-    except ValueError:  # no closed form is known
-        pass
-    return math.nan
+    except ValueError:  # it is not known
+        return math.nan
 
 
 def unequal_means(runs: Iterable[Entry]) -> Iterator[tuple[str, str]]:
@@ -140,10 +125,10 @@ def unequal_means(runs: Iterable[Entry]) -> Iterator[tuple[str, str]]:
                 entry = entry.get(name) if isinstance(entry, Mapping) else None
             if entry and not math.isnan(found := mean(entry, run["num_clients"])):
                 swept.setdefault(key, {})[printed(law)] = found
-    for key, means in swept.items():
-        known = [each for each in means.values() if each < math.inf]
+    for key, compared in swept.items():
+        known = [each for each in compared.values() if each < math.inf]
         if known and max(known) > (1 + ALIKE) * min(known):
-            told = ", ".join(f"{law} {each:.4g} s" for law, each in means.items())
+            told = ", ".join(f"{law} {each:.4g} s" for law, each in compared.items())
             line = f"laws of unequal means are compared ({told}): take laws of equal "
             yield key, line + "mean, or else you compare means"
 

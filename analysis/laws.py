@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from ..simulator.parts.expressions import depends_on_client, evaluate, per_client
 from ..simulator.world.laws.base import AnyLaw, Law
 from ..simulator.world.laws.distributions import is_discrete
-from ..simulator.world.laws.usual import check_short
+from ..simulator.world.laws.usual import Distribution, Family
 from .facts import Entry
 from .theory import Lattice
 
@@ -57,33 +57,13 @@ class Laws(NamedTuple):
         number: n, clients.
     """
 
-    family: Any
+    family: Family | None
     shapes: dict[str, Float[np.ndarray, " _"]]
     loc: Float[np.ndarray, " _"]
     scale: Float[np.ndarray, " _"]
     shift: Float[np.ndarray, " _"]
     independent: bool
     number: int
-
-    def mean(self) -> Float[np.ndarray, " n"]:
-        """Returns each client's mean, seconds.
-
-        Raises:
-            InfiniteMeanError: It is not finite.
-            ValueError: It is a sum over too many values.
-        """
-        if self.family is None:
-            found = self.loc
-        elif is_discrete(self.family):
-            check_short(self.family, *self.shapes.values())
-            mean = self.family.mean(**self.shapes, loc=self.loc)
-            found = self.shift + self.scale * mean
-        else:
-            place = {"loc": self.loc + self.shift, "scale": self.scale}
-            found = self.family.mean(**self.shapes, **place)
-        if not np.isfinite(found).all():
-            raise InfiniteMeanError("the mean is not finite")
-        return np.broadcast_to(np.asarray(found, np.float64), self.number)
 
     def rates(self) -> Float[np.ndarray, " n"]:
         """Returns the rates of exponential laws from zero, per second.
@@ -106,7 +86,7 @@ class Laws(NamedTuple):
         if not self.independent:
             raise ValueError("a client's draws depend on those before them")
 
-    def distinct(self) -> list[tuple[Any, int]]:
+    def distinct(self) -> list[tuple[Distribution | Lattice, int]]:
         """Returns the different laws as `analysis.theory` takes them, and their number.
 
         Ordered by their parameters.
@@ -123,7 +103,9 @@ class Laws(NamedTuple):
             for row, count in zip(rows, counts, strict=True)
         ]
 
-    def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Any:
+    def _frozen(
+        self, loc: float, scale: float, shift: float, *shapes: float
+    ) -> Distribution | Lattice:
         if self.family is None:
             return Lattice(_Zero(), 1.0, loc)
         values = dict(zip(self.shapes, shapes, strict=True))
@@ -193,8 +175,7 @@ class ScenarioWorld:
         Raises:
             ValueError: A law has no closed form.
         """
-        if stage == "compute" and self.has("power"):
-            raise ValueError("computing power changes over time")
+        self._check_power(stage)
         if stage not in self._stages:
             self._stages[stage] = [
                 laws(config[stage], number) if config.get(stage) else None
@@ -206,12 +187,20 @@ class ScenarioWorld:
         """Returns each client's mean time of a stage, seconds.
 
         Raises:
-            ValueError: A law has no closed form.
+            InfiniteMeanError: One is not finite.
+            ValueError: That of a law is not known.
         """
-        pairs = zip(self.laws(stage), self.groups, strict=True)
+        self._check_power(stage)
         return _joined(
-            [np.zeros(n) if one is None else one.mean() for one, (_, n) in pairs]
+            [
+                means(config[stage], number) if config.get(stage) else np.zeros(number)
+                for config, number in self.groups
+            ]
         )
+
+    def _check_power(self, stage: str) -> None:
+        if stage == "compute" and self.has("power"):
+            raise ValueError("computing power changes over time")
 
     def compute(self) -> list[Laws]:
         """Returns each group's laws of a whole cycle, where clients only compute.
@@ -239,14 +228,15 @@ class ScenarioWorld:
         """Returns the mean time of a message on each client's own link, seconds.
 
         Raises:
-            ValueError: A law has no closed form.
+            InfiniteMeanError: One is not finite.
+            ValueError: That of a law is not known.
         """
         found = []
         for config, number in self.groups:
             link = config.get(way) or {}
             seconds = np.zeros(number)
             if link.get("latency"):
-                seconds = seconds + laws(link["latency"], number).mean()
+                seconds = seconds + means(link["latency"], number)
             if link.get("bandwidth") is not None:
                 rate = column(link["bandwidth"], number, "bandwidth")
                 seconds = seconds + self._messages[way] / rate
@@ -260,8 +250,24 @@ def laws(config: Entry, number: int) -> Laws:
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.
     """
-    law: Law = _reader().validate_python(config)
-    return Laws(*law.closed_form(number), number)
+    return Laws(*_law(config).closed_form(number), number)
+
+
+def means(config: Entry, number: int) -> Float[np.ndarray, " n"]:
+    """Returns the mean of each client's durations, seconds.
+
+    Raises:
+        InfiniteMeanError: One is not finite.
+        ValueError: They are not known.
+    """
+    found = _law(config).mean_seconds(number)
+    if not np.isfinite(found).all():
+        raise InfiniteMeanError("the mean is not finite")
+    return np.broadcast_to(found, number)
+
+
+def _law(config: Entry) -> Law:
+    return _reader().validate_python(config)
 
 
 @cache
@@ -269,7 +275,7 @@ def _reader() -> TypeAdapter[Any]:
     return TypeAdapter(AnyLaw)
 
 
-def distinct(groups: list[Laws]) -> tuple[list[Any], list[int]]:
+def distinct(groups: list[Laws]) -> tuple[list[Distribution | Lattice], list[int]]:
     """Returns the different laws of all groups' clients, and how many have each."""
     pairs = [pair for group in groups for pair in group.distinct()]
     return [law for law, _ in pairs], [count for _, count in pairs]

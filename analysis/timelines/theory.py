@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from .. import theory
 from ..facts import Entry
-from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws
+from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws, means
 from ..theory import queues
 
 LINKS = ("upload", "download")
@@ -97,7 +97,7 @@ def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         presence = config.get("availability") or {}
         if not {"on", "off"} <= presence.keys():
             return
-        on, off = (laws(presence[way], number).mean() for way in ("on", "off"))
+        on, off = (means(presence[way], number) for way in ("on", "off"))
         chances.append(theory.availability(on, off))
     if chances:
         of_clients["available"] = np.concatenate(chances)
@@ -116,7 +116,7 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         except InfiniteMeanError:
             return
         except ValueError:
-            continue  # of a law without a closed form the mean is taken to be finite
+            continue  # a mean that is not known is taken to be finite
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
     refill = min(world.selection.get("refill", 1), jobs)
     of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs), int(refill))
@@ -175,9 +175,10 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
 
 
 def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
-    means = np.concatenate([one.mean() for one in world.compute()])
-    of_run["staleness_mean"] = theory.mean_staleness_buffered(means.size, size)
-    _speed(of_run, theory.asynchronous_throughput(means) / size, size)
+    world.compute()  # refuses others
+    cycle = world.means("compute")
+    of_run["staleness_mean"] = theory.mean_staleness_buffered(cycle.size, size)
+    _speed(of_run, theory.asynchronous_throughput(cycle) / size, size)
 
 
 def _closed_network(
@@ -201,7 +202,7 @@ def _closed_network(
 
 def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
     of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
-    _speed(of_run, 1 / float(laws(world.protocol["step"], 1).mean()[0]))
+    _speed(of_run, 1 / float(means(world.protocol["step"], 1)[0]))
 
 
 RULES: dict[str, Callable[..., None]] = {

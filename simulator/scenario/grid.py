@@ -277,7 +277,7 @@ def _quantile(entry: object, place: Keys) -> Any:
     if not parameters["scale"] > 0:
         raise _mistake(place, f"must have a scale > 0, got {parameters['scale']:g}")
     loc, scale, shift = (parameters[key] for key in ("loc", "scale", "shift"))
-    standard = known(**law.parameters)
+    standard = known(**{name: parameters[name] for name in law.parameters})
 
     def quantile(uniform: np.ndarray) -> np.ndarray:
         drawn = standard.ppf(uniform)

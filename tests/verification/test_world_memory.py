@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from scipy.special import ndtri
 
 from stalesim.analysis import theory
-from stalesim.analysis.laws import laws
+from stalesim.analysis.laws import laws, means
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.parts.errors import ScenarioError
@@ -149,10 +149,10 @@ def test_a_scale_of_a_client_is_drawn_once(config: dict[str, Any]) -> None:
 
 
 def test_the_closed_form_with_memory_is_of_single_durations() -> None:
-    memory = laws(remembering({"law": "expon", "scale": "m"}, correlation=0.9), 3)
-    np.testing.assert_allclose(memory.mean(), [1, 2, 3])
+    memory = remembering({"law": "expon", "scale": "m"}, correlation=0.9)
+    np.testing.assert_allclose(means(memory, 3), [1, 2, 3])
     with pytest.raises(ValueError, match="depend on those before"):
-        memory.rates()
+        laws(memory, 3).rates()
 
 
 @pytest.mark.parametrize("law", ["markov", "autoregressive"])

@@ -79,6 +79,9 @@ class Autoregressive(Law):
     def closed_form(self, num_clients: int) -> ClosedForm:
         return self.of.closed_form(num_clients)._replace(independent=False)
 
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        return self.of.mean_seconds(num_clients)
+
 
 class AutoregressiveSampler(DurationSampler):
     """Any law by its quantiles, at numbers that depend on those before them.

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from ...parts.errors import ScenarioError
 from ...world.laws.base import (
@@ -47,6 +47,10 @@ class Drifting(Law):
             quantity = getattr(self, key)
             check_parameter(quantity, num_clients, f"{name}.{key}", above=True)
         return self.of.check(num_clients, f"{name}.of")
+
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        within = self.of.mean_seconds(num_clients)
+        return within if np.isinf(within).any() else super().mean_seconds(num_clients)
 
 
 class DriftingSampler(DurationSampler):

@@ -19,6 +19,7 @@ from ...world.laws.base import (
 from .mixture import (
     check_all,
     draw_by_law,
+    mean_of,
     samplers,
     stretched_to_unit,
 )
@@ -63,6 +64,14 @@ class Markov(Law):
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         return np.any(check_all(self.of, num_clients, name), axis=0)
 
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        return mean_of(self.of, stationary(self._transition), num_clients)
+
+    @property
+    def _transition(self) -> Float[np.ndarray, "n n"]:
+        found = np.array(self.transition)
+        return found / found.sum(axis=1, keepdims=True)
+
 
 class MarkovSampler(DurationSampler):
     """A law for each regime of a client.
@@ -73,8 +82,7 @@ class MarkovSampler(DurationSampler):
 
     def __init__(self, config: Markov, population: Population) -> None:
         self._laws = samplers(config.of, population)
-        transition = np.array(config.transition)
-        transition /= transition.sum(axis=1, keepdims=True)
+        transition = config._transition
         first = stationary(transition)
         cumulative = np.cumsum(np.vstack([transition, first]), axis=1)
         cumulative[:, -1] = 1

@@ -51,6 +51,9 @@ class Mixture(Law):
         pairs = zip(found, self.weights, strict=True)
         return np.any([moves for moves, weight in pairs if weight], axis=0)
 
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        return mean_of(self.of, np.array(self.weights), num_clients)
+
 
 class MixtureSampler(DurationSampler):
     """One of several laws for each duration."""
@@ -76,6 +79,30 @@ def samplers(laws: tuple[Law, ...], population: Population) -> list[DurationSamp
         law.make(population._replace(stage=f"{population.stage}.of.{number}"))
         for number, law in enumerate(laws)
     ]
+
+
+def mean_of(
+    laws: tuple[Law, ...], weights: Float[np.ndarray, " n"], num_clients: int
+) -> Float[np.ndarray, " K"]:
+    """Returns the mean of each client's durations by several laws, each so often.
+
+    Args:
+        laws: The laws.
+        weights: Their shares of the durations, up to a common factor.
+        num_clients: Number of clients.
+
+    Raises:
+        ValueError: That of a law is not known.
+    """
+    total, unknown = np.zeros(num_clients), None
+    for law, weight in zip(laws, weights, strict=True):
+        try:
+            total += weight * law.mean_seconds(num_clients) if weight else 0
+        except ValueError as error:
+            unknown = error
+    if unknown is not None and not np.isinf(total).any():
+        raise unknown
+    return total / weights.sum()
 
 
 def stretched_to_unit(

@@ -32,11 +32,12 @@ from typing import (
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ...parts.base import LocatedError, Part
+from ...parts.base import LocatedError, Part, Quantity
 from ...parts.catalogue import AnyPart
 from ...parts.errors import ScenarioError
 from ...parts.expressions import Number, depends_on_client, per_client
 from ..streams import Purpose, Streams
+from .usual import Family
 
 if TYPE_CHECKING:
     AnyLaw: TypeAlias = "Law"
@@ -105,8 +106,7 @@ class ClosedForm(NamedTuple):
     """A law as a family of SciPy's, with each client's parameters.
 
     Attributes:
-        family: Family of SciPy, or what stands for a usual one (`usual.Usual`); None if
-            all durations are constant.
+        family: The family; None if all durations are constant.
         shapes: Parameters of the family, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
         scale: Scale, seconds.
@@ -114,7 +114,7 @@ class ClosedForm(NamedTuple):
         independent: Whether a client's draws do not depend on those before them.
     """
 
-    family: Any
+    family: Family | None
     shapes: dict[str, Float[np.ndarray, " _"]]
     loc: Float[np.ndarray, " _"]
     scale: Float[np.ndarray, " _"]
@@ -167,8 +167,29 @@ class Law(Part):
         Raises:
             ValueError: it is of no such family, or clients draw a parameter of it.
         """
-        name = getattr(self, "law", type(self).__name__)
-        raise ValueError(f"no closed form is known for the law {name!r}")
+        raise ValueError(f"no closed form is known for the law {self._name!r}")
+
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        """Returns the mean of each client's durations in the long run, or one for all.
+
+        Infinite where there is none. A law that is of no family of SciPy's may know it
+        all the same.
+
+        Args:
+            num_clients: Number of clients that its parameters are for.
+
+        Raises:
+            ValueError: it is not known, or clients draw a parameter of it.
+        """
+        raise ValueError(f"no mean is known for the law {self._name!r}")
+
+    @property
+    def _name(self) -> str:
+        return getattr(self, "law", type(self).__name__)
+
+
+AnyQuantity = Quantity | Law
+"""A number, an expression, a number for each client, or a law that they draw it by."""
 
 
 def check_cycle(laws: Mapping[str, Law], num_clients: int) -> None:
@@ -243,7 +264,9 @@ class ClientValues:
         self._ticks: dict[Fraction, np.ndarray] = {}
 
     @classmethod
-    def given(cls, quantity: Any, population: Population, name: str) -> "ClientValues":
+    def given(
+        cls, quantity: AnyQuantity, population: Population, name: str
+    ) -> "ClientValues":
         """Evaluates or draws a parameter.
 
         Args:
@@ -294,7 +317,7 @@ class ClientValues:
 
 
 def check_parameter(
-    parameter: Any, num_clients: int, name: str, *, above: bool = False
+    parameter: AnyQuantity, num_clients: int, name: str, *, above: bool = False
 ) -> None:
     """Refuses a client's own number that is negative; or zero, if it must be `above`.
 
@@ -315,7 +338,9 @@ def check_parameter(
             )
 
 
-def check_drawn(parameters: Mapping[str, Any], num_clients: int, name: str) -> bool:
+def check_drawn(
+    parameters: Mapping[str, AnyQuantity], num_clients: int, name: str
+) -> bool:
     """Checks the laws of parameters that each client draws; returns if there are any.
 
     The values themselves are checked when they have been drawn.
@@ -331,7 +356,9 @@ def check_drawn(parameters: Mapping[str, Any], num_clients: int, name: str) -> b
     return bool(drawn)
 
 
-def positive(quantity: Any, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
+def positive(
+    quantity: AnyQuantity, num_clients: int, name: str
+) -> Bool[np.ndarray, " n"]:
     """Says for each client whether a parameter, in seconds or a factor, is above 0.
 
     Raises:
@@ -355,14 +382,17 @@ def positive(quantity: Any, num_clients: int, name: str) -> Bool[np.ndarray, " n
     return for_each([value > 0 for value in values], num_clients)
 
 
-def distinct_values(quantity: Any, num_clients: int, name: str) -> list[Number]:
+def distinct_values(quantity: AnyQuantity, num_clients: int, name: str) -> list[Number]:
     """Returns the value of every client, or one if they are alike by what is written.
 
     A million clients are then checked like one.
 
     Raises:
         LocatedError: a list of another length, or an expression without a value.
+        ValueError: every client draws it.
     """
+    if isinstance(quantity, Law):
+        raise ValueError(f"{name} is drawn for every client")
     try:
         values = per_client(quantity, num_clients, name)
         own = isinstance(quantity, tuple | list) or depends_on_client(quantity)
@@ -371,14 +401,10 @@ def distinct_values(quantity: Any, num_clients: int, name: str) -> list[Number]:
         raise LocatedError(str(error), keys(name)) from None
 
 
-def known_values(quantity: Any, num_clients: int, name: str) -> Float[np.ndarray, " _"]:
-    """Returns a parameter's value for every client, or one for all.
-
-    Raises:
-        ValueError: every client draws it.
-    """
-    if isinstance(quantity, Law):
-        raise ValueError(f"{name} is drawn for every client")
+def known_values(
+    quantity: AnyQuantity, num_clients: int, name: str
+) -> Float[np.ndarray, " _"]:
+    """Returns the same as floating-point numbers."""
     return np.array([float(v) for v in distinct_values(quantity, num_clients, name)])
 
 

@@ -43,7 +43,7 @@ from .base import (
     known_values,
     positive,
 )
-from .usual import USUAL, Usual
+from .usual import USUAL, Family, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
@@ -142,6 +142,16 @@ class Scipy(Law):
         )
         return ClosedForm(family, shapes, loc, scale, shift)
 
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        family, shapes, loc, scale, shift, _ = self.closed_form(num_clients)
+        assert family is not None
+        if not is_discrete(family):
+            found = family.mean(**shapes, loc=loc + shift, scale=scale)
+        else:
+            usual.check_short(family, *shapes.values())
+            found = shift + scale * family.mean(**shapes, loc=loc)
+        return np.atleast_1d(np.asarray(found, np.float64))
+
 
 Parameter = Annotated[
     int | float | Expression | tuple[int | float, ...] | Scipy,
@@ -159,7 +169,7 @@ def own_names() -> set[str]:
     return {tag(part) for part in parts("laws")} - {OPEN}
 
 
-def distribution(law: str, name: str) -> Any:
+def distribution(law: str, name: str) -> Family:
     """Returns SciPy's distribution of that name, or what is known of a usual one.
 
     Raises:
@@ -168,7 +178,7 @@ def distribution(law: str, name: str) -> Any:
     return USUAL[law] if law in USUAL else family(law, name)
 
 
-def family(law: str, name: str) -> Any:
+def family(law: str, name: str) -> Family:
     """Returns SciPy's own distribution of that name.
 
     Raises:
@@ -178,7 +188,7 @@ def family(law: str, name: str) -> Any:
 
     kinds = scipy.stats.rv_continuous | scipy.stats.rv_discrete
     found = getattr(scipy.stats, law, None)
-    if isinstance(found, kinds):
+    if found is not None and isinstance(found, kinds):
         return found
     names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
     near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
@@ -217,7 +227,7 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     return for_each([moves[row] for row in rows], num_clients)
 
 
-def is_discrete(known: Any) -> bool:
+def is_discrete(known: Family) -> bool:
     """Says whether what `distribution` returns has integers alone as values."""
     if isinstance(known, Usual):
         return known.discrete
@@ -257,7 +267,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             )
 
 
-def _check_row(known: Any, values: dict[str, Number], name: str, who: str) -> bool:
+def _check_row(known: Family, values: dict[str, Number], name: str, who: str) -> bool:
     """Checks a law for one client; returns whether it can take time.
 
     Args:
@@ -334,7 +344,7 @@ class ScipySampler(DurationSampler):
 
     def __init__(self, config: Scipy, population: Population) -> None:
         self._name, self._first = config.law, population.first
-        self._distribution: Any = distribution(config.law, "law")
+        self._distribution = distribution(config.law, "law")
         self._discrete = is_discrete(self._distribution)
         names = [n for n in (self._distribution.shapes or "").split(", ") if n]
 
@@ -436,8 +446,11 @@ class Constant(Law):
         return False
 
     def closed_form(self, num_clients: int) -> ClosedForm:
-        value = known_values(self.value, num_clients, "value")
+        value = self.mean_seconds(num_clients)
         return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        return known_values(self.value, num_clients, "value")
 
 
 class ConstantSampler(DurationSampler):

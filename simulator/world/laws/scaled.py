@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from ...parts.errors import ScenarioError
 from ..streams import Purpose
@@ -17,6 +17,7 @@ from .base import (
     Law,
     Population,
     check_drawn,
+    known_values,
     positive,
 )
 from .distributions import Parameter
@@ -58,6 +59,13 @@ class Scaled(Law):
         stretched = positive(self.scale, num_clients, f"{name}.scale")
         shifted = positive(self.shift, num_clients, f"{name}.shift")
         return moves & stretched | shifted
+
+    def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
+        within = self.of.mean_seconds(num_clients)
+        if np.isinf(within).any():
+            return within
+        scale = known_values(self.scale, num_clients, "scale")
+        return known_values(self.shift, num_clients, "shift") + scale * within
 
 
 class ScaledSampler(DurationSampler):

@@ -5,7 +5,7 @@ Tests compare these laws with SciPy's.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +13,31 @@ from jaxtyping import Float
 from ...parts.errors import ScenarioError
 
 Values = float | np.ndarray
+
+
+class Distribution(Protocol):
+    """A law of certain parameters: one of SciPy's, frozen, or `Placed`."""
+
+    def ppf(self, probabilities: np.ndarray, /) -> np.ndarray: ...
+    def cdf(self, values: Values, /) -> Values: ...
+    def sf(self, values: Values, /) -> Values: ...
+    def mean(self) -> float: ...
+    def support(self) -> tuple[Values, Values]: ...
+
+
+class Family(Protocol):
+    """A family of laws, called with its parameters: one of SciPy's, or `Usual`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shapes(self) -> str | None: ...
+    def __call__(self, **parameters: Values) -> Distribution: ...
+    def ppf(self, probabilities: np.ndarray, /, *shapes: Values) -> np.ndarray: ...
+    def cdf(self, values: Values, /, *shapes: Values) -> Values: ...
+    def sf(self, values: Values, /, *shapes: Values) -> Values: ...
+    def mean(self, **parameters: Values) -> Values: ...
+    def support(self, *shapes: Values) -> tuple[Values, Values]: ...
 
 
 def _positive(*shapes: float) -> bool:
@@ -40,7 +65,7 @@ class Usual(NamedTuple):
     """
 
     name: str
-    ppf: Callable[..., Any]
+    ppf: Callable[..., np.ndarray]
     below: Callable[..., Values]
     above: Callable[..., Values]
     average: Callable[..., Values]
@@ -98,7 +123,7 @@ class Placed(NamedTuple):
     loc: Values
     scale: Values
 
-    def ppf(self, probabilities: np.ndarray) -> Values:
+    def ppf(self, probabilities: np.ndarray) -> np.ndarray:
         """Returns quantiles."""
         return self.loc + self.scale * self.dist.ppf(probabilities, *self.shapes)
 
@@ -131,13 +156,13 @@ def _poisson(u: np.ndarray, mu: Values) -> np.ndarray:
     return np.where(pdtr(below, mu) >= u, below, found)
 
 
-def _special(name: str, *values: Values) -> Values:
+def _special(name: str, *values: Values) -> np.ndarray:
     import scipy.special  # 0.1 s: only where a law needs it
 
     return getattr(scipy.special, name)(*values)
 
 
-def _normal(u: np.ndarray) -> Values:
+def _normal(u: np.ndarray) -> np.ndarray:
     return _special("ndtri", u)
 
 
@@ -226,7 +251,7 @@ COUNTED = 2.0**53
 """Beyond this, floats no longer tell integers apart."""
 
 
-def is_searched(known: Any) -> bool:
+def is_searched(known: Family) -> bool:
     """Says whether quantiles of what `distribution` returns have to be searched."""
     if isinstance(known, Usual):  # which knows its own, without SciPy's two seconds
         return False
@@ -236,7 +261,7 @@ def is_searched(known: Any) -> bool:
     return isinstance(known, generic) and type(known)._ppf is generic._ppf
 
 
-def adds_up(known: Any) -> bool:
+def adds_up(known: Family) -> bool:
     """Says whether chances of a law are sums over all values up to one."""
     if isinstance(known, Usual):
         return False
@@ -246,7 +271,7 @@ def adds_up(known: Any) -> bool:
     return isinstance(known, generic) and type(known)._cdf is generic._cdf
 
 
-def cdf(known: Any, at: Values, *shapes: Values) -> Values:
+def cdf(known: Family, at: Values, *shapes: Values) -> Values:
     """Returns the chances of at most some values.
 
     Raises:
@@ -263,7 +288,7 @@ def cdf(known: Any, at: Values, *shapes: Values) -> Values:
     return known.cdf(at, *shapes)
 
 
-def check_short(known: Any, *shapes: Values) -> None:
+def check_short(known: Family, *shapes: Values) -> None:
     """Refuses sums over all values of a law that ends beyond reach, such as its mean.
 
     Raises:
@@ -276,14 +301,14 @@ def check_short(known: Any, *shapes: Values) -> None:
         raise ValueError(f"the law {known.name!r} has too many values for its mean")
 
 
-def remedy(known: Any) -> str:
+def remedy(known: Family) -> str:
     """Returns what to do about a law that reaches too far."""
     bounded = "zipfian, which ends at n, or " if known.name == "zipf" else ""
     return f"take {bounded}law: truncated with a lower high"
 
 
 def ppf(
-    known: Any, uniform: Float[np.ndarray, " n"], *shapes: Values
+    known: Family, uniform: Float[np.ndarray, " n"], *shapes: Values
 ) -> Float[np.ndarray, " n"]:
     """Returns the least values whose chances of at most them reach some numbers.
 

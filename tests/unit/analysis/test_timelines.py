@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt
-from stalesim.analysis.laws import laws
+from stalesim.analysis.laws import means
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import drawing, measures
 from stalesim.analysis.timelines.start import end_of_start
@@ -231,7 +231,7 @@ def test_availability() -> None:
     world = {"clients": {**EXPON, "availability": times}, "protocol": ASYNC}
     shares = closed_forms(entry_of(world, 2)).of_clients["available"]
     assert shares.tolist() == [0.75, 0.75]
-    assert laws({"law": "constant", "value": "2*m"}, 4).mean().tolist() == [2, 4, 6, 8]
+    assert means({"law": "constant", "value": "2*m"}, 4).tolist() == [2, 4, 6, 8]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from stalesim.simulator.catalogue.laws.drifting import Drifting
 from stalesim.simulator.catalogue.laws.empirical import Empirical
 from stalesim.simulator.catalogue.laws.markov import Markov
 from stalesim.simulator.catalogue.laws.mixture import Mixture
@@ -379,3 +380,21 @@ def test_a_closed_form_is_what_is_drawn(config: Any) -> None:
 def test_other_laws_have_no_closed_form(config: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         config.closed_form(2)
+
+
+def test_a_law_may_know_its_mean_without_a_closed_form() -> None:
+    scaled = Scaled(of=Scipy(law="expon", scale="m"), scale=2, shift=1)
+    assert scaled.mean_seconds(3).tolist() == [3, 5, 7]
+    mixture = Mixture(of=(scaled, Constant(value=1)), weights=(1, 3))
+    assert mixture.mean_seconds(3).tolist() == [1.5, 2, 2.5]
+    chain = ((0.9, 0.1), (0.3, 0.7))
+    regimes = Markov(of=(Constant(value=1), Constant(value=3)), transition=chain)
+    assert regimes.mean_seconds(2) == pytest.approx([1.5, 1.5])
+    heavy = Scipy(law="pareto", parameters={"b": 0.8})
+    assert Drifting(of=heavy, factor=2, over=9).mean_seconds(1).tolist() == [np.inf]
+    for law in (
+        Drifting(of=scaled, factor=2, over=9),
+        Mixture(of=(scaled, Empirical(path="x.csv", column="s")), weights=(1, 1)),
+    ):
+        with pytest.raises(ValueError, match="no mean is known for the law"):
+            law.mean_seconds(2)
