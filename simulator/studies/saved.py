@@ -38,7 +38,7 @@ from ..parts.errors import StudyError
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
 from ..timelines.base import Ending, RunTimeline
-from ..timelines.summary import Statistics, Tables, WholeRecord
+from ..timelines.summary import Statistics, Summary, Tables, WholeRecord
 from ..world.workload import Workload
 
 PAIRS = 65_536
@@ -94,11 +94,15 @@ class TimelineSource(NamedTuple):
         started = time.perf_counter()
         entry, names = self.entry, dict(self.names)
         sizes = self.workload.upload_bytes, self.workload.download_bytes
-        tables: Tables = (
-            WholeRecord(entry, sizes, names, writer, self.job_steps)
-            if whole
-            else Statistics(entry, names, writer)
-        )
+        run, number = entry["run"], entry["num_clients"]
+        at_once, groups = entry["commits_at_once"], names.get("client_group")
+        if whole:
+            summary = Summary(number, 1, at_once, start_s=0.0)
+            steps = self.job_steps
+            tables: Tables = WholeRecord(run, summary, sizes, names, writer, steps)
+        else:
+            summary = Summary(number, entry["in_flight"], at_once, groups)
+            tables = Statistics(run, summary, names, writer)
         ends: dict[str, Any] = {}
         yield from _take_up(self, tables, ends)
         if (again := tables.again()) is not None:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm, nan
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ..parts.expressions import up
 from ..parts.stop import Stop
 from ..world.answers import AnswerLog
 from ..world.clients import Clients, tariffs
+from ..world.expenses import Tariff
 from ..world.laws.base import Population
 from ..world.protocol import Cadence, Protocol
 from ..world.protocol_abilities import MixesModels
@@ -83,12 +83,12 @@ class RunTimeline(ABC):
         return self.stop.time
 
     @cached_property
-    def tariffs(self) -> list[dict[str, Any]]:
-        """Energy that its clients draw, as in `simulator.expenses`."""
+    def tariffs(self) -> list[Tariff]:
+        """Energy that its clients draw, by groups of them."""
         if self.clients is None or not self.clients.rated:
             return []
         everyone = Population(self.num_clients, Streams(self.seed))
-        return tariffs(self.clients, self.num_clients, everyone, self.workload)
+        return tariffs(self.clients, everyone, self.workload)
 
     @property
     def in_flight(self) -> int:
@@ -127,10 +127,10 @@ class RunTimeline(ABC):
         )
 
     @property
-    def samples_noted(self) -> dict[str, Any]:
+    def samples_noted(self) -> dict[str, object]:
         """Samples of a job, and of a local step where jobs differ, for the manifest."""
         work = self.workload
-        found: dict[str, Any] = {"samples_per_job": work.samples_per_job}
+        found: dict[str, object] = {"samples_per_job": work.samples_per_job}
         if self.job_steps is None:
             return found
         return found | {"samples_per_step": work.samples / work.steps}
@@ -237,10 +237,10 @@ class Ending:
         awaited = f", {self._least} are waited for" if self._least > 1 else ""
         return f"{since}: {left}{awaited}"
 
-    def state(self) -> list[Any]:
+    def state(self) -> tuple[float, list[int]]:
         """Returns what the rest of the run adds to."""
-        return [self._last, sorted(self._gone)]
+        return self._last, sorted(self._gone)
 
-    def restore(self, state: list[Any]) -> None:
+    def restore(self, state: tuple[float, list[int]]) -> None:
         """Takes up what `state` has returned."""
         self._last, self._gone = state[0], set(state[1])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from jaxtyping import Float64
@@ -155,7 +155,7 @@ def _read(path: Path) -> "pd.DataFrame":
         raise DataError(f"{path}: must be a readable table, but {why}") from None
 
 
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
+def _objects(path: Path) -> Iterator[dict[str, object]]:
     """Yields the objects of a file of JSON lines, as they are written.
 
     Raises:

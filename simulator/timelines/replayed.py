@@ -3,12 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -48,6 +48,23 @@ TIMED = ("time", "recording")
 """Ends of recordings that are known to have nothing more until then."""
 
 
+class RecordedRun(TypedDict):
+    """What is used of a run's entry in a manifest."""
+
+    run: int
+    label: str
+    replicate: int
+    num_clients: int
+    protocol: str
+    width: int
+    num_registers: int
+    timeline: str
+    stop: str
+    virtual_s: float
+    scenario: Mapping[str, dict[str, object] | None]
+    feedback: NotRequired[str]
+
+
 @dataclass(frozen=True)
 class RecordedTimeline(RunTimeline):
     """The timeline of one run as a folder has it; nothing is simulated.
@@ -63,7 +80,7 @@ class RecordedTimeline(RunTimeline):
 
     config: Recording
     study: Study
-    entry: dict[str, Any]
+    entry: RecordedRun
     outlasted: bool
 
     @property
@@ -80,7 +97,7 @@ class RecordedTimeline(RunTimeline):
         That is its number of registers, and whether a real system's round is made of
         what was read in several.
         """
-        cadence, recorded = super()._cadence(), int(self.entry["num_registers"])
+        cadence, recorded = super()._cadence(), self.entry["num_registers"]
         alike = cadence.reads_alike and self._reads_alike()
         return cadence._replace(num_registers=recorded, reads_alike=alike)
 
@@ -103,10 +120,10 @@ class RecordedTimeline(RunTimeline):
         return columns
 
     def _digest(self) -> str:
-        known = str(self.entry["timeline"])
+        known = self.entry["timeline"]
         if not self._may_end_earlier:
             return known
-        text = json.dumps([known, self._stop], sort_keys=True)
+        text = json.dumps([known, _given(self.stop)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
@@ -121,7 +138,7 @@ class RecordedTimeline(RunTimeline):
         jobs, incidents = jobs_of(self.study, run), incidents_of(self.study, run)
         inputs.confirm(self.config, "timeline")
         check(rows, self.num_registers)
-        reason = StopReason[str(self.entry["stop"]).upper()]
+        reason = StopReason[self.entry["stop"].upper()]
         if reason in (StopReason.TARGET, StopReason.DIVERGED):
             reason = StopReason.RECORDING  # its own numerics have ended it
         if self._may_end_earlier:
@@ -150,13 +167,9 @@ class RecordedTimeline(RunTimeline):
             job, incident = job_stop, seen
 
     @property
-    def _stop(self) -> dict[str, Any]:
-        return _given(self.stop)
-
-    @property
     def _may_end_earlier(self) -> bool:
         """Says whether the scenario stops by another rule than the recording did."""
-        return _rule(self.entry) != self._stop
+        return _rule(self.entry) != _given(self.stop)
 
     def _rows(self) -> Rows:
         columns = arrays(self.study, "rows", self.entry["run"])
@@ -195,7 +208,7 @@ class RecordedTimeline(RunTimeline):
         }
         time = inf if self.stop.time is None else self.stop.time
         end = int(np.searchsorted(rows.time, time, side="right"))
-        if time <= float(self.entry["virtual_s"]):
+        if time <= self.entry["virtual_s"]:
             reason = StopReason.TIME
         for why, (count, limit) in limits.items():
             reached = int(np.searchsorted(count, min(limit, FOREVER))) + 1
@@ -242,25 +255,28 @@ def replayed(
     # After the end of a recording nothing is known: a scenario that would continue by
     # another rule ends there, and says so.
     stop, outlasted = planned.stop, False
-    recorded_s, known = float(entry["virtual_s"]), entry["stop"] in TIMED
+    recorded_s, known = entry["virtual_s"], entry["stop"] in TIMED
     wanted = stop.time or (inf if known else 0)
     other_rule = _given(stop) != _rule(entry)
     if other_rule and entry["stop"] != "stalled" and 0 < recorded_s < wanted:
         stop, outlasted = stop.replaced(time=recorded_s), True
-    known_parts: dict[str, Any] = {
-        part.name: getattr(planned, part.name) for part in fields(RunTimeline)
-    }
-    steps = job_steps_of(study, int(entry["run"]), planned.num_clients)
     return RecordedTimeline(
-        **{**known_parts, "stop": stop, "job_steps": steps},
-        config=config,
-        study=study,
-        entry=entry,
-        outlasted=outlasted,
+        planned.clients,
+        planned.protocol,
+        planned.num_clients,
+        planned.seed,
+        stop,
+        planned.workload,
+        config,
+        study,
+        entry,
+        outlasted,
+        answer_log=planned.answer_log,
+        job_steps=job_steps_of(study, entry["run"], planned.num_clients),
     )
 
 
-def _check_reads(study: Study, entry: dict[str, Any], folder: str) -> None:
+def _check_reads(study: Study, entry: RecordedRun, folder: str) -> None:
     """Refuses recordings that do not say where clients of failed jobs got a model."""
     jobs, rows = jobs_of(study, entry["run"]), study.arrow("rows", entry["run"])
     in_vain = ~np.isin(jobs.outcome, (*UNDER_WAY, Outcome.APPLIED))
@@ -274,7 +290,7 @@ def _check_reads(study: Study, entry: dict[str, Any], folder: str) -> None:
         )
 
 
-def _given(stop: Stop) -> dict[str, Any]:
+def _given(stop: Stop) -> dict[str, object]:
     """Returns the rule by which a scenario stops, but for what needs numbers."""
     return stop.model_dump(mode="json", exclude={"target"})
 
@@ -287,7 +303,7 @@ def recorded_run(config: Recording, run: Run) -> int:
     """
     assert config.replay is not None
     study = _recording(config.replay)
-    return int(_chosen(study, config.replay, run)["run"])
+    return _chosen(study, config.replay, run)["run"]
 
 
 def _recording(folder: str) -> Study:
@@ -306,14 +322,14 @@ def _loaded(path: Path, state: tuple[tuple[str, int, int], ...]) -> Study:
     return load(path)
 
 
-def _rule(entry: dict[str, Any]) -> dict[str, Any]:
+def _rule(entry: RecordedRun) -> dict[str, object]:
     """Returns the rule by which a recorded run stopped; nothing if it had none."""
     stop = dict(entry["scenario"].get("stop") or {})
     stop.pop("target", None)
     return stop
 
 
-def _chosen(study: Study, folder: str, run: Run) -> dict[str, Any]:
+def _chosen(study: Study, folder: str, run: Run) -> RecordedRun:
     entries = study.manifest["runs"]
     if study.manifest.get("kind") != "timeline":
         entries = [entry for entry in entries if "feedback" in entry]

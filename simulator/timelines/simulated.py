@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import simpy
@@ -19,7 +19,7 @@ from ..privacy.ledger import CommitCosts
 from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.links import BudgetExhausted, MessageBudget, Quota
-from ..world.protocol import Arrivals, Batch, LockStep, Protocol, Rule, Turns
+from ..world.protocol import Arrivals, Batch, Protocol, Turns
 from ..world.protocol_abilities import OwnSteps, RefreshesEmbeddings
 from ..world.recorders.recorder import Recorder
 from ..world.world import Question, World
@@ -28,12 +28,6 @@ from .arrays.blocks import STUCK, Block, chunks, feedback, free_rule, standstill
 from .arrays.lock_step import LockStepPlayer, TurnsPlayer
 from .base import RunTimeline
 
-PLAYERS: dict[type[Rule], Any] = {
-    Arrivals: ArrivalsPlayer,
-    LockStep: LockStepPlayer,
-    Turns: TurnsPlayer,
-}
-"""The player of arrays of each rule by which protocols have no feedback."""
 FIRST_PLAY = 4096
 """Rows at a time of the play that counts registers."""
 TOGETHER = 8
@@ -138,7 +132,7 @@ class SimulatedTimeline(RunTimeline):
         return self.batch if refreshes else None
 
     @property
-    def _world(self) -> dict[str, Any]:
+    def _world(self) -> dict[str, object]:
         """Parts of the scenario that durations are drawn from, by their keys."""
         parts = ("clients", "server", "protocol")
         return {name: getattr(self, name) for name in parts}
@@ -194,9 +188,14 @@ class SimulatedTimeline(RunTimeline):
 
     def _blocks(self) -> Iterator[Block]:
         """Yields the timeline of a world without feedback, by arrays."""
-        world, rule = self._new_world(), free_rule(self.protocol)
-        assert rule is not None
-        player = PLAYERS[type(rule)](self, world, rule)
+        world = self._new_world()
+        match free_rule(self.protocol):
+            case Arrivals() as rule:
+                player = ArrivalsPlayer(self, world, rule)
+            case Turns() as rule:
+                player = TurnsPlayer(self, world, rule)
+            case _:
+                player = LockStepPlayer(self, world)
         self._confirm_inputs()
         yield from player.blocks()
 

@@ -7,7 +7,6 @@ with the horizon: each value is counted, 8 bytes for each group of clients.
 """
 
 from math import inf
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -222,7 +221,7 @@ class Summary:
             self.later.take(self.of_start)
             self.of_start = Counts(*self._sizes)
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, object]:
         """Returns what the manifest says of the run."""
         outcomes = zip(Outcome, self._outcomes.tolist(), strict=True)
         return {
@@ -234,7 +233,7 @@ class Summary:
             "missed": self._missed,
         }
 
-    def clients(self, run: int, virtual_s: float) -> dict[str, Any]:
+    def clients(self, run: int, virtual_s: float) -> dict[str, np.ndarray]:
         """Returns the table `clients` of a run that has ended."""
         size, later = self._jobs.size, self.later
         applied = later.contributions + self.of_start.contributions
@@ -271,6 +270,12 @@ class Summary:
             codes = group.astype(np.int32)
             columns["client_group"] = Categorical(codes, self._groups.words)
         return columns | {"start": start, "staleness": age, "count": count}
+
+    def again(self) -> "Summary | None":
+        """Returns one that knows the end of the start, if that came out late."""
+        if not self.misplaced:
+            return None
+        return Summary(self._sizes[0], 1, self._at_once, self._groups, self.over)
 
     def _move(self, over: float) -> None:
         """Moves the end of the start, mostly to the present."""
@@ -336,7 +341,8 @@ class WholeRecord:
     """Every row, job and incident.
 
     Args:
-        entry: Entry of the run in the manifest.
+        run: Number of the run.
+        summary: What each client did, of all of the run.
         sizes: Bytes of an upload and of a download.
         names: Columns of the table `clients` that name each client.
         writer: Writer of the tables.
@@ -345,17 +351,16 @@ class WholeRecord:
 
     def __init__(
         self,
-        entry: dict[str, Any],
+        run: int,
+        summary: Summary,
         sizes: tuple[int, int],
         names: dict[str, Categorical],
         writer: Writer,
         job_steps: JobSteps | None = None,
     ) -> None:
-        self._job_steps = job_steps
-        self._run, self._sizes, self._names = entry["run"], sizes, names
+        self._run, self._summary, self._job_steps = run, summary, job_steps
+        self._sizes, self._names = sizes, names
         self._writer, self._written = writer, 0
-        at_once = entry["commits_at_once"]
-        self._summary = Summary(entry["num_clients"], 1, at_once, start_s=0.0)
 
     def add(self, chunk: Chunk) -> None:
         """Writes the next chunk."""
@@ -371,7 +376,7 @@ class WholeRecord:
         """Nothing: what is written is written."""
         return
 
-    def finish(self, virtual_s: float) -> dict[str, Any]:
+    def finish(self, virtual_s: float) -> dict[str, object]:
         """Writes what each client did."""
         told = self._summary.clients(self._run, virtual_s)
         did = {name: told[name] for name in DID}
@@ -383,27 +388,17 @@ class Statistics:
     """Statistics alone.
 
     Args:
-        entry: Entry of the run in the manifest.
+        run: Number of the run.
+        summary: Statistics of the run.
         names: Columns of the table `clients` that name each client.
         writer: Writer of the tables.
-        start_s: End of the start, where it is known.
     """
 
     def __init__(
-        self,
-        entry: dict[str, Any],
-        names: dict[str, Categorical],
-        writer: Writer,
-        start_s: float | None = None,
+        self, run: int, summary: Summary, names: dict[str, Categorical], writer: Writer
     ) -> None:
-        self._entry, self._names, self._writer = entry, names, writer
-        self._summary = Summary(
-            entry["num_clients"],
-            entry["in_flight"],
-            entry["commits_at_once"],
-            names.get("client_group"),
-            start_s,
-        )
+        self._run, self._summary = run, summary
+        self._names, self._writer = names, writer
 
     def add(self, chunk: Chunk) -> None:
         """Counts what is in the next chunk."""
@@ -411,13 +406,12 @@ class Statistics:
 
     def again(self) -> "Statistics | None":
         """Returns statistics that know the end of the start, if it came out late."""
-        if not self._summary.misplaced:
-            return None
-        return Statistics(self._entry, self._names, self._writer, self._summary.over)
+        summary = self._summary.again()
+        return summary and Statistics(self._run, summary, self._names, self._writer)
 
-    def finish(self, virtual_s: float) -> dict[str, Any]:
+    def finish(self, virtual_s: float) -> dict[str, object]:
         """Writes what was counted."""
-        run, summary = self._entry["run"], self._summary
+        run, summary = self._run, self._summary
         summary.finish(virtual_s)
         self._writer.append("clients", summary.clients(run, virtual_s) | self._names)
         self._writer.append("ages", summary.ages(run))
@@ -435,12 +429,12 @@ def row_columns(
     present = rows.worker != NO_WORKER
     present[:, 0] = True
     row, place = np.nonzero(present)
-    columns: dict[str, Any] = {
+    columns: dict[str, np.ndarray | Categorical] = {
         "run": np.full(row.size, run, np.int32),
         "row": first + row,
         "place": place.astype(np.int32),
     }
     for name, values in rows._asdict().items():
         columns[name] = values[row, place] if values.ndim == 2 else values[row]
-    columns["kind"] = Categorical(columns["kind"], KINDS)
+    columns["kind"] = Categorical(rows.kind[row], KINDS)
     return columns

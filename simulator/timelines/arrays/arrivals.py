@@ -15,6 +15,7 @@ from ...files.timeline import (
     NO_INCIDENTS,
     NO_SLOT,
     NO_WORKER,
+    Chunk,
     Incidents,
     Jobs,
     Kind,
@@ -28,7 +29,7 @@ from ...world.world import World
 from ..base import RunTimeline
 from . import blocks
 from .blocks import BLOCK, FIRST, STUCK, Block, Limits, standstill
-from .events import END, EventOrder, Events, Made, Verdict, window_ends, within_bound
+from .events import END, EventOrder, Events, Made, window_ends, within_bound
 from .job_arrays import LATER, NOT_READ, JobArrays, Registers, together
 from .paths import Paths
 
@@ -69,9 +70,9 @@ class ArrivalsPlayer:
         until = float(np.median(paths.last))
         while True:
             work, until = self._known(work, until, size)
-            block, work = self._block(work, until)
-            yield block
-            if block.stop is not None:
+            chunk, ended, work = self._block(work, until)
+            yield chunk, ended
+            if chunk.stop is not None:
                 return
             if until > 0:
                 until += self._left(size) * until / max(self._contributions, 1)
@@ -126,11 +127,12 @@ class ArrivalsPlayer:
         known = together(parts)
         return known.at(np.argsort(known.client, kind="stable")), until
 
-    def _block(self, work: JobArrays, until: float) -> tuple[Block, JobArrays]:
+    def _block(
+        self, work: JobArrays, until: float
+    ) -> tuple[Chunk, Int[np.ndarray, " J"], JobArrays]:
         """Puts in order what happens until a time; returns it, and the jobs left."""
         events = self._order.until(work, self._since, until)
-        verdict, read_version = self._judge(work, events, until)
-        rows = self._rows(events, verdict)
+        accepts, read_version, rows = self._judge(work, events, until)
         reason, now = None, until
         if (end := self._limits.first(*self._counts(rows))) is not None:
             row, reason = end
@@ -147,7 +149,7 @@ class ArrivalsPlayer:
         ended[events.job[place]] = 2 * place + 1
         self._read(work, events, rows, read_version, ended, last)
         own = work.at(events.job[place])
-        accepted = verdict.accepted[place]
+        accepted = accepts[place]
         jobs, job_rows = self._jobs(own, 2 * place + 1, accepted, rows)
         over, seen = ended < LATER, work.read_version != NOT_READ
         incidents = NO_INCIDENTS
@@ -161,11 +163,11 @@ class ArrivalsPlayer:
             jobs = Jobs(*map(np.concatenate, zip(*parts, strict=True)))
             rest = np.full(jobs.client.size - job_rows.size, rows.at.size)
             job_rows = np.concatenate([job_rows, rest])
-        block = Block(self._build(own, rows), jobs, job_rows, incidents, reason)
+        chunk = Chunk(self._build(own, rows), jobs, reason, incidents)
         self._since = until
         self._contributions += int((rows.end >= 0).sum())
         self._version += int(rows.commits.sum())
-        return block, work.at(~over)
+        return chunk, job_rows, work.at(~over)
 
     def _incidents(
         self,
@@ -212,8 +214,8 @@ class ArrivalsPlayer:
 
     def _judge(
         self, work: JobArrays, events: Events, until: float
-    ) -> tuple[Verdict, Int[np.ndarray, " J"]]:
-        """Says which arrivals are accepted, and which version each job reads."""
+    ) -> tuple[Bool[np.ndarray, " E"], Int[np.ndarray, " J"], Made]:
+        """Says which arrivals are accepted, what each job reads, and the rows made."""
         rule = self._rule
         arrives = events.kind == END
         if work.outcome is not None:
@@ -242,15 +244,21 @@ class ArrivalsPlayer:
         known = events.read_at < LATER
         read_version = np.full(work.client.size, NOT_READ)
         read_version[known] = at[events.read_at[known]]
-        return Verdict(arrives, commits, windows, version), read_version
+        return arrives, read_version, self._rows(events, arrives, commits, windows)
 
-    def _rows(self, events: Events, verdict: Verdict) -> Made:
-        place = np.flatnonzero(verdict.accepted)
+    def _rows(
+        self,
+        events: Events,
+        accepted: Bool[np.ndarray, " E"],
+        makes: Bool[np.ndarray, " E"],
+        windows: list[float],
+    ) -> Made:
+        place = np.flatnonzero(accepted)
         at, time = 2 * place + 1, events.time[place]
         number = np.cumsum(events.kind == END)[place] - 1
-        commits = verdict.commits[place]
-        if verdict.windows:
-            ends_at = np.array(verdict.windows)
+        commits = makes[place]
+        if windows:
+            ends_at = np.array(windows)
             after = 2 * np.searchsorted(events.time, ends_at, side="right")
             order = np.argsort(np.concatenate([at, after]), kind="stable")
             none = np.full(after.size, -1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
@@ -106,23 +106,9 @@ STUCK = 100_000
 """Contributions at one instant after which time stands still."""
 
 
-class Block(NamedTuple):
-    """A piece of a timeline.
-
-    Attributes:
-        rows: Its rows.
-        jobs: Jobs that ended in it.
-        ended: Rows of the block by the end of each job, that with which it ended
-            included; in order.
-        incidents: Incidents in it, in order.
-        stop: Why the run ended with it, if it did.
-    """
-
-    rows: Rows
-    jobs: Jobs
-    ended: Int[np.ndarray, " J"]
-    incidents: Incidents
-    stop: StopReason | None
+Block = tuple[Chunk, Int[np.ndarray, " J"]]
+"""A piece of a timeline; and its rows by the end of each of its jobs, in order, that
+with which the job ended included."""
 
 
 class Limits:
@@ -135,7 +121,7 @@ class Limits:
 
     def __init__(self, timeline: RunTimeline, world: World) -> None:
         stop = timeline.stop.time
-        self.time: Any = inf if stop is None else world.clock(stop)
+        self.time: int | float = inf if stop is None else world.clock(stop)
         """Time of the end in the clock's unit, if there is one."""
         (by_turns, self.turns), (by, most) = timeline.limits
         each, _, spendable = timeline.weights
@@ -169,58 +155,41 @@ def chunks(blocks: Iterator[Block], num_rows: int) -> Iterator[Chunk]:
     """
     left: Block | None = None
     for block in blocks:
-        whole = block if left is None else _joined(left, block)
-        size = whole.rows.time.size
-        if whole.stop is None and size <= num_rows // 2:
-            left = whole
+        chunk, ended = block if left is None else _joined(left, block)
+        rows, jobs, stop, incidents, *_ = chunk
+        size, left = rows.time.size, None
+        if stop is None and size <= num_rows // 2:
+            left = chunk, ended
             continue
         part = -(-size // max(1, -(-size // num_rows)))
-        while whole.rows.time.size > part:
-            yield _first(whole, part)
-            whole = _rest(whole, part)
-        yield Chunk(whole.rows, whole.jobs, whole.stop, whole.incidents)
-        left = None
+        start, job, incident = 0, 0, 0
+        for end in (*range(part, size, part or 1), size):
+            last_job, last, why = None, None, stop
+            if end < size:
+                last_job = int(np.searchsorted(ended, end, side="right"))
+                until, why = rows.time[end - 1], None
+                last = int(np.searchsorted(incidents.time, until, side="right"))
+            own = _cut(jobs, job, last_job), why, _cut(incidents, incident, last)
+            yield Chunk(rows.slice(start, end), *own)
+            start, job, incident = end, last_job, last
+
+
+Columns = TypeVar("Columns", Rows, Jobs, Incidents)
+
+
+def _cut(columns: Columns, start: int | None, end: int | None) -> Columns:
+    return type(columns)(*(column[start:end] for column in columns))
 
 
 def _joined(first: Block, second: Block) -> Block:
-    def both(one: Any, other: Any) -> Any:
+    def both(one: Columns, other: Columns) -> Columns:
         return type(one)(*map(np.concatenate, zip(one, other, strict=True)))
 
-    return Block(
-        both(first.rows, second.rows),
-        both(first.jobs, second.jobs),
-        np.concatenate([first.ended, second.ended + first.rows.time.size]),
-        both(first.incidents, second.incidents),
-        second.stop,
-    )
-
-
-def _cuts(block: Block, num_rows: int) -> tuple[int, int]:
-    """Returns how many jobs and incidents belong to the first rows."""
-    jobs = int(np.searchsorted(block.ended, num_rows, side="right"))
-    until = block.rows.time[num_rows - 1]
-    return jobs, int(np.searchsorted(block.incidents.time, until, side="right"))
-
-
-def _first(block: Block, num_rows: int) -> Chunk:
-    jobs, incidents = _cuts(block, num_rows)
-    return Chunk(
-        block.rows.slice(0, num_rows),
-        Jobs(*(column[:jobs] for column in block.jobs)),
-        None,
-        Incidents(*(column[:incidents] for column in block.incidents)),
-    )
-
-
-def _rest(block: Block, num_rows: int) -> Block:
-    jobs, incidents = _cuts(block, num_rows)
-    return Block(
-        block.rows.slice(num_rows, block.rows.time.size),
-        Jobs(*(column[jobs:] for column in block.jobs)),
-        block.ended[jobs:] - num_rows,
-        Incidents(*(column[incidents:] for column in block.incidents)),
-        block.stop,
-    )
+    (one, ended), (other, later) = first, second
+    rows, jobs = both(one.rows, other.rows), both(one.jobs, other.jobs)
+    incidents = both(one.incidents, other.incidents)
+    ends = np.concatenate([ended, later + one.rows.time.size])
+    return Chunk(rows, jobs, other.stop, incidents), ends
 
 
 def standstill(commits: int, seconds: float) -> ScenarioError:
@@ -313,8 +282,8 @@ def ended_badly(
     rejected = work.at(~accepted & (fate == Outcome.APPLIED))
     lost = work.at(fate == Outcome.LOST)
     parts = (
-        _noted(world, rejected, rejected.end, Incident.REJECTED, 1),
-        _noted(world, lost, lost.end, Incident.GAVE_UP, lost.sends),
+        _noted(world, rejected, Incident.REJECTED, 1),
+        _noted(world, lost, Incident.GAVE_UP, lost.sends),
     )
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
@@ -327,11 +296,8 @@ def repeated(world: World, work: JobArrays) -> Notes:
     repeats = work.sends - work.twice - 1
     resent, twice = arrives & (repeats > 0), arrives & work.twice
     parts = (
-        _noted(world, own, own.end, what, number)
-        for own, what, number in (
-            (work.at(resent), Incident.RESENT, repeats[resent]),
-            (work.at(twice), Incident.DUPLICATE, 1),
-        )
+        _noted(world, work.at(resent), Incident.RESENT, repeats[resent]),
+        _noted(world, work.at(twice), Incident.DUPLICATE, 1),
     )
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
@@ -345,15 +311,14 @@ def in_order_of_time(notes: Sequence[Notes]) -> Incidents:
 
 
 def _noted(
-    world: World, work: JobArrays, time: Any, what: Incident, number: Any
-) -> tuple[np.ndarray, ...]:
+    world: World,
+    work: JobArrays,
+    what: Incident,
+    number: Int[np.ndarray, " J"] | int | None,
+) -> Notes:
     size = work.client.size
-    return (
-        world.seconds(time),
-        work.client,
-        np.full(size, int(what)),
-        np.broadcast_to(1 if number is None else number, size),
-    )
+    numbers = np.broadcast_to(1 if number is None else number, size)
+    return world.seconds(work.end), work.client, np.full(size, int(what)), numbers
 
 
 def _moments(world: World, work: JobArrays, end: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -371,12 +336,12 @@ def _jobs(
     work: JobArrays,
     times: Sequence[np.ndarray],
     commit: Int[np.ndarray, " J"],
-    outcome: Any,
-    uploads: Any,
+    outcome: np.ndarray | int,
+    uploads: np.ndarray | int,
 ) -> Jobs:
     read, started, computed, sent, arrived, applied = times
 
-    def whole(values: Any) -> np.ndarray:
+    def whole(values: np.ndarray | int) -> np.ndarray:
         return np.broadcast_to(values, work.client.shape).astype(np.int32)
 
     return Jobs(

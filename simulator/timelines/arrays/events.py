@@ -8,7 +8,7 @@ them, and so on; the first ones are in the order in which they were started.
 
 from bisect import bisect_right
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
@@ -50,7 +50,7 @@ class EventOrder:
         self._last_event = np.arange(-num_clients, 0)
         self._num_events = 0
 
-    def until(self, work: JobArrays, since: object, until: object) -> Events:
+    def until(self, work: JobArrays, since: float, until: float) -> Events:
         """Returns what happens after one time and until another, in order.
 
         Args:
@@ -77,7 +77,7 @@ class EventOrder:
         return Events(time, job, kind, read_at)
 
     def happened(
-        self, work: JobArrays, since: Any, until: Any
+        self, work: JobArrays, since: float, until: float
     ) -> tuple[np.ndarray, Int[np.ndarray, " E"], Int[np.ndarray, " E"]]:
         """Returns times, jobs and kinds of what happens after one time until another.
 
@@ -97,7 +97,7 @@ class EventOrder:
             after = work.read > since
             happens[:, READ] = own & after & (work.read <= until)
             times = [work.read, work.read, work.end]
-            if work.request is not None:
+            if work.request is not None and work.requests is not None:
                 both = work.requests & (work.request > since)
                 happens[:, ASK] = both & (work.request <= until)
                 times[ASK] = work.request
@@ -163,23 +163,6 @@ def _shared(values: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
     """Says, in a sorted array, which values stand there more than once."""
     same = values[1:] == values[:-1]
     return np.concatenate([same, [False]]) | np.concatenate([[False], same])
-
-
-class Verdict(NamedTuple):
-    """What becomes of arrivals.
-
-    Attributes:
-        accepted: Whether each event is an arrival that is applied, or put in the
-            buffer.
-        commits: Whether each event makes a version.
-        windows: Times at which the buffer is applied without an arrival.
-        version: Version after each event.
-    """
-
-    accepted: Bool[np.ndarray, " E"]
-    commits: Bool[np.ndarray, " E"]
-    windows: list[float]
-    version: Int[np.ndarray, " E"]
 
 
 class Made(NamedTuple):

@@ -1,7 +1,7 @@
 """Jobs as arrays, the draws of their durations, and the registers that they read."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
@@ -58,17 +58,15 @@ class JobArrays(NamedTuple):
         """Returns some of the jobs, by a mask or by places."""
         if where.dtype == bool:
             where = np.flatnonzero(where)
-        columns: Any = (None if c is None else c.take(where) for c in self)
-        return JobArrays(*columns)
+        return JobArrays._make(None if c is None else c.take(where) for c in self)
 
 
 def together(parts: Sequence[JobArrays]) -> JobArrays:
     """Returns the jobs of several pieces of one world."""
-    columns: Any = (
+    return JobArrays._make(
         None if column[0] is None else np.concatenate(column)
         for column in zip(*parts, strict=True)
     )
-    return JobArrays(*columns)
 
 
 LATER = 2**62

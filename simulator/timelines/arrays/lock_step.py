@@ -1,13 +1,12 @@
 """Rounds in which everyone works, as long as their slowest client; and turns."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from ...files.timeline import NO_INCIDENTS, Jobs, StopReason
-from ...world.protocol import LockStep, Turns
+from ...files.timeline import Chunk, Jobs, StopReason
+from ...world.protocol import Turns
 from ...world.recorders.arrays import server_rows
 from ...world.streams import Purpose
 from ...world.world import World
@@ -24,10 +23,9 @@ class LockStepPlayer:
     Args:
         timeline: Timeline of the run.
         world: Its world, without feedback and without losses.
-        rule: What the protocol does.
     """
 
-    def __init__(self, timeline: RunTimeline, world: World, rule: LockStep) -> None:
+    def __init__(self, timeline: RunTimeline, world: World) -> None:
         self._world = world
         self._paths = Paths(world)
         self._limits = Limits(timeline, world)
@@ -46,9 +44,9 @@ class LockStepPlayer:
             most = min(2 * most, max(1, BLOCK // K))
             # One round more than ends: some of its jobs are under way by then.
             starts, work = self._add(starts, work, 1 + max(1, min(most, left)))
-            block = self._block(starts, work, made)
-            yield block
-            if block.stop is not None:
+            chunk, rows = self._block(starts, work, made)
+            yield chunk, rows
+            if chunk.stop is not None:
                 return
             ended = starts.size - 1
             made += ended
@@ -138,7 +136,7 @@ class LockStepPlayer:
             write_slot=none,
             round=number - 1,
         )
-        return Block(rows, jobs, ended, NO_INCIDENTS, reason)
+        return Chunk(rows, jobs, reason), ended
 
 
 class TurnsPlayer:
@@ -163,7 +161,9 @@ class TurnsPlayer:
         """
         K, made, standing, size = self._world.num_clients, 0, 0, FIRST
         # When each client has read, in the order in which they come.
-        read: Any = np.zeros(K, np.float64 if self._world.tick is None else np.int64)
+        read: np.ndarray = np.zeros(
+            K, np.float64 if self._world.tick is None else np.int64
+        )
         most = min(self._limits.turns, self._limits.contributions)
         while True:
             turns = max(1, -(-min(size, most - made) // K))
@@ -171,9 +171,9 @@ class TurnsPlayer:
             steps = self._step.next(np.arange(K), turns).reshape(K, turns).T.ravel()
             last = read[-1:]
             time = np.add.accumulate(np.concatenate([last, steps]))[1:]
-            block = self._block(np.concatenate([read, time]), made)
-            yield block
-            if block.stop is not None:
+            chunk, rows = self._block(np.concatenate([read, time]), made)
+            yield chunk, rows
+            if chunk.stop is not None:
                 return
             standing = standing + time.size if time[-1] == last[0] else 0
             if standing > STUCK:
@@ -220,7 +220,7 @@ class TurnsPlayer:
             write_slot=self._register(number),
             round=version if self._rule.rounds_are_commits else version // K,
         )
-        return Block(rows, jobs, ended, NO_INCIDENTS, reason)
+        return Chunk(rows, jobs, reason), ended
 
     def _work(
         self, version: Int[np.ndarray, " n"], read: np.ndarray, end: np.ndarray

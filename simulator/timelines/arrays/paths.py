@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
 from ...files.timeline import Outcome
-from ...world.faults import Losses, Sendings
+from ...world.faults import Losses
 from ...world.links import OwnLinks
 from ...world.slowdowns import ClientPace
 from ...world.streams import Purpose
@@ -25,7 +25,9 @@ class Durations(NamedTuple):
         started: Number of them before it begins to compute.
         computed: Number of them before it has computed.
         first_job: Number of the first job of each client.
-        losses: How their uploads fare, where they may be lost.
+        sends: Messages that each job sends; this and the next None where none is lost.
+        lost: Whether none of them arrives.
+        twice: Whether a copy follows.
     """
 
     stages: list[tuple[Purpose | None, Shaped[np.ndarray, "C n"] | float]]
@@ -34,7 +36,9 @@ class Durations(NamedTuple):
     started: int
     computed: int
     first_job: Int[np.ndarray, " C"]
-    losses: Sendings | None
+    sends: Int[np.ndarray, "C n"] | None = None
+    lost: Bool[np.ndarray, "C n"] | None = None
+    twice: Bool[np.ndarray, "C n"] | None = None
 
 
 class Paths:
@@ -94,8 +98,8 @@ class Paths:
             return sums[:, m::m].ravel()
 
         self.last[clients] = sums[:, -1]
-        if drawn.losses is not None:
-            self._was_lost[clients] = drawn.losses.lost[:, -1]
+        if drawn.lost is not None:
+            self._was_lost[clients] = drawn.lost[:, -1]
         job = drawn.first_job[:, None] + np.arange(n)
         return self.work(drawn, np.repeat(clients, n), job.ravel(), after)
 
@@ -107,15 +111,16 @@ class Paths:
             n: How many of each, >= 1.
         """
         first_job = self.jobs[clients]
-        losses = self._losses
-        fate = losses.sendings(clients, first_job, n) if losses is not None else None
+        sends = wait = lost = twice = None
+        if self._losses is not None:
+            sends, wait, lost, twice = self._losses.sendings(clients, first_job, n)
         stages: list[tuple[Purpose | None, np.ndarray | float]] = []
         if self._idle.exists:
             needed = None
-            if fate is not None:
+            if lost is not None:
                 needed = np.empty((clients.size, n), bool)
                 needed[:, 0] = ~self._was_lost[clients]
-                needed[:, 1:] = ~fate.lost[:, :-1]
+                needed[:, 1:] = ~lost[:, :-1]
             idle = self._durations(self._idle, clients, n, needed)
             stages.append((Purpose.IDLE, idle))
         asked = len(stages)
@@ -134,13 +139,14 @@ class Paths:
         if self._world.workload.overhead_s and not self._plain:
             stages.append((None, self._world.workload.overhead_s))
         computed = len(stages)
-        if fate is not None:
-            stages.append((None, fate.wait))
+        if wait is not None:
+            stages.append((None, wait))
         if not self._plain:
-            arrives = None if fate is None else ~fate.lost
+            arrives = None if lost is None else ~lost
             stages += self._transit(Purpose.UPLOAD, self._up, clients, n, arrives)
         self.jobs[clients] += n
-        return Durations(stages, asked, read, started, computed, first_job, fate)
+        counts = asked, read, started, computed
+        return Durations(stages, *counts, first_job, sends, lost, twice)
 
     def work(
         self,
@@ -165,7 +171,6 @@ class Paths:
             asks = np.ones(job.size, bool) if self._plain else asked > after(0)
             if own is None:  # asking is the read
                 own, asks, asked = asks, None, None
-        fate = drawn.losses
         return JobArrays(
             client=client,
             job=job,
@@ -178,9 +183,11 @@ class Paths:
             requests=asks,
             started=None if self._plain else after(drawn.started),
             computed=None if self._plain else after(drawn.computed),
-            sends=None if fate is None else fate.sends.ravel(),
-            twice=None if fate is None else fate.twice.ravel(),
-            outcome=None if fate is None else fate.lost.ravel() * int(Outcome.LOST),
+            sends=None if drawn.sends is None else drawn.sends.ravel(),
+            twice=None if drawn.twice is None else drawn.twice.ravel(),
+            outcome=None
+            if drawn.lost is None
+            else drawn.lost.ravel() * int(Outcome.LOST),
         )
 
     def _add_in_turn(
