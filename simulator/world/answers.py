@@ -6,7 +6,7 @@ kept, so that the same world can be played again without numerics.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -69,6 +69,20 @@ class Answers:
         self.staleness[client] = (jobs.commit - 1 - jobs.read_version)[mine]
 
 
+Columns = tuple[np.ndarray, ...]
+"""Clients, and what was asked for of each."""
+
+
+class LogState(TypedDict):
+    """What an `AnswerLog` is restored from."""
+
+    ends: np.ndarray
+    given: list[np.ndarray]
+    open: list[np.ndarray]
+    metrics: np.ndarray
+    last: dict[str, float]
+
+
 class AnswerLog:
     """All answers of a run, as long as it lasts.
 
@@ -84,8 +98,8 @@ class AnswerLog:
 
     def clear(self) -> None:
         """Forgets everything: the run begins."""
-        self._given: list[tuple[Any, ...]] = []
-        self._open: list[tuple[Any, ...]] = []
+        self._given: list[tuple[Columns, dict[str, float]]] = []
+        self._open: list[Columns] = []
         self._metrics: dict[str, float] = {}
 
     def add(
@@ -102,7 +116,7 @@ class AnswerLog:
 
     def answer(self) -> None:
         """Answers the next question by what came since the one before."""
-        self._given.append((*self._joined(self._open), self._metrics))
+        self._given.append((self._joined(self._open), self._metrics))
         self._open = []
 
     def tell(self, number: int, answers: Answers) -> None:
@@ -117,7 +131,7 @@ class AnswerLog:
         """
         if number >= len(self._given):
             raise self.refused()
-        clients, *columns, answers.metrics = self._given[number]
+        (clients, *columns), answers.metrics = self._given[number]
         for name, values in zip(self._columns, columns, strict=True):
             getattr(answers, name)[clients] = values  # the last of a client counts
 
@@ -129,31 +143,30 @@ class AnswerLog:
             f"whose recorded timeline can be replayed"
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> LogState:
         """Returns everything: arrays, numbers and words."""
-        given = [each[:-1] for each in self._given]
+        given = [columns for columns, _ in self._given]
         return {
             "ends": np.cumsum([each[0].size for each in given], dtype=np.int64),
             "given": [*self._joined(given)],
             "open": [*self._joined(self._open)],
-            "metrics": np.array([[*found.values()] for *_, found in self._given]),
+            "metrics": np.array([[*found.values()] for _, found in self._given]),
             "last": self._metrics,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: LogState) -> None:
         """Takes up what `state` has returned."""
         self._open, self._metrics = [tuple(state["open"])], state["last"]
         parts = (np.split(column, state["ends"])[:-1] for column in state["given"])
         values = (
             dict(zip(self._metrics, row, strict=True)) for row in state["metrics"]
         )
-        self._given = list(zip(*parts, values, strict=True))
+        self._given = list(zip(zip(*parts, strict=True), values, strict=True))
 
     @property
     def _columns(self) -> tuple[str, ...]:
         return tuple(name for name in OF_CLIENTS if name in self.asks)
 
-    def _joined(self, parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Returns the columns of successive pieces."""
+    def _joined(self, parts: list[Columns]) -> Columns:
         nothing = (np.zeros(0, np.int32), *(np.zeros(0) for _ in self._columns))
         return tuple(map(np.concatenate, zip(nothing, *parts, strict=True)))

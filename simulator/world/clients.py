@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity
+from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity, tag
 from ..parts.catalogue import AnyPart
 from .laws.base import (
     AlternatingLaws,
     AnyLaw,
+    AnyQuantity,
     ClientValues,
     Population,
     check_parameter,
@@ -22,14 +23,18 @@ from .streams import Purpose
 if TYPE_CHECKING:
     from .availability import Availability
     from .concurrency import Concurrency
+    from .expenses import Rate, Tariff
     from .local_steps import LocalStepsRule
     from .preferences import Preference
+    from .protocol import Protocol
+    from .slowdowns import Slowdown
     from .workload import Workload
 else:
     Availability = Annotated[Any, AnyPart("availability")]
     Concurrency = Annotated[Any, AnyPart("concurrency")]
     LocalStepsRule = Annotated[Any, AnyPart("local_steps")]
     Preference = Annotated[Any, AnyPart("preferences")]
+    Slowdown = Annotated[Any, AnyPart("slowdowns")]
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -284,7 +289,7 @@ class Clients(Behaviour):
     """How many, where no partition of data says it."""
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
-    slowdowns: tuple[Annotated[Any, AnyPart("slowdowns")], ...] = ()
+    slowdowns: tuple[Slowdown, ...] = ()
     """What makes some clients slower, some of the time or always."""
     selection: Selection | None = None
     """Who works where not all do; by default everyone."""
@@ -427,40 +432,45 @@ def table_mistake(
 
 
 def tariffs(
-    clients: "Clients", num_clients: int, everyone: Population, job: "Workload"
-) -> list[dict[str, Any]]:
-    """Returns the tariffs of groups of clients, as `simulator.expenses` has them.
+    clients: "Clients", everyone: Population, job: "Workload"
+) -> "list[Tariff]":
+    """Returns the tariffs of groups of clients.
 
     Args:
         clients: Clients of the scenario.
-        num_clients: Number of clients.
         everyone: All clients, and the run's random numbers.
         job: Size of a job's messages.
-
-    Returns:
-        A tariff for each group.
     """
     found = []
-    for first, size, part in clients.behaviours(num_clients):
+    for first, size, part in clients.behaviours(everyone.size):
         own = everyone._replace(size=size, first=first)
-
-        def each(value: Any, name: str, scale: float = 1.0, own: Any = own) -> Any:
-            values = (ClientValues.given(value, own, name).values * scale).tolist()
-            return values[0] if len({*values}) == 1 else values
-
-        tariff: dict[str, Any] = {"clients": size, "join": each(part.join, "join")}
+        joules: dict[str, Rate] = {}
+        tariff: Tariff = {
+            "clients": size,
+            "join": _of_each(part.join, own, "join"),
+            "joules": joules,
+        }
         if part.leave is not None:
-            tariff["leave"] = each(part.leave, "leave")
-        of = tariff["joules"] = {}
+            tariff["leave"] = _of_each(part.leave, own, "leave")
         for name, rate in part.watts.given.items() if part.watts else ():
             way, is_message, _ = name.partition("_byte")
             scale = getattr(job, f"{way}_bytes") if is_message else 1.0
-            of[f"{way}_message" if is_message else name] = each(rate, name, scale)
+            key = f"{way}_message" if is_message else name
+            joules[key] = _of_each(rate, own, name, scale)
         found.append(tariff)
     return found
 
 
-def check_rates(clients: "Clients | None", protocol: Any, num_clients: int) -> None:
+def _of_each(
+    value: AnyQuantity, own: Population, name: str, scale: float = 1.0
+) -> "Rate":
+    values = (ClientValues.given(value, own, name).values * scale).tolist()
+    return values[0] if len({*values}) == 1 else values
+
+
+def check_rates(
+    clients: "Clients | None", protocol: "Protocol", num_clients: int
+) -> None:
     """Refuses rates that no record tells how to count.
 
     Args:
@@ -484,7 +494,7 @@ def check_rates(clients: "Clients | None", protocol: Any, num_clients: int) -> N
                 continue
             raise LocatedError(
                 f"clients.watts.{name} must be left out for the protocol "
-                f"{protocol.kind!r}, whose jobs do not say how long messages take "
-                f"(or not of all messages); remove it",
+                f"{tag(type(protocol))!r}, whose jobs do not say how long messages "
+                f"take (or not of all messages); remove it",
                 ("clients", "watts", name),
             )

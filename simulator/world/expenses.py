@@ -13,9 +13,9 @@ until it leaves or the run ends, also while it is away or has crashed: a record 
 say how long.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -35,8 +35,18 @@ ENDS = {
 }
 """Incidents that end jobs which never arrive, by outcome."""
 
-Tariff = Mapping[str, Any]
+Rate = float | list[float]
+"""One number for all clients of a group, or one for each."""
 Moments = Float[np.ndarray, " n"]
+
+
+class Tariff(TypedDict):
+    """A tariff, as above."""
+
+    clients: int
+    join: NotRequired[Rate]
+    leave: NotRequired[Rate | None]
+    joules: dict[str, Rate]
 
 
 def ends(jobs: Jobs, incidents: Incidents) -> Float[np.ndarray, " J"]:
@@ -56,25 +66,6 @@ def ends(jobs: Jobs, incidents: Incidents) -> Float[np.ndarray, " J"]:
         _, at, of = np.intersect1d(own, other, assume_unique=True, return_indices=True)
         ended[mine[at]] = incidents.time[when[of]]
     return ended
-
-
-class Flow(NamedTuple):
-    """An amount that grows: at a rate between moments, and at once at some of them.
-
-    Attributes:
-        time: Moments, ascending from 0, virtual seconds.
-        total: Amount at each, with what is added then.
-        rate: Amount a second from each on.
-    """
-
-    time: Moments
-    total: Float[np.ndarray, " n"]
-    rate: Float[np.ndarray, " n"]
-
-    def at(self, times: Float[np.ndarray, " t"]) -> Float[np.ndarray, " t"]:
-        """Returns the amounts up to some moments, >= 0."""
-        place = np.searchsorted(self.time, times, side="right") - 1
-        return self.total[place] + self.rate[place] * (times - self.time[place])
 
 
 class Expenses:
@@ -106,7 +97,15 @@ class Expenses:
     def up_to(self, times: Moments) -> Moments:
         """Returns the joules of all clients together up to some moments, virtual s."""
         changes = [each for group in self._groups for each in group.changes()]
-        return _flow(changes).at(times)
+        nothing = (np.zeros(0),) * 3  # where every rate is 0
+        columns = zip(nothing, *(change[1:] for change in changes), strict=True)
+        at, rates, amounts = (np.concatenate([[0.0], *each]) for each in columns)
+        order = np.argsort(at, kind="stable")
+        at, rate = at[order], np.cumsum(rates[order])
+        grown = np.concatenate([[0.0], np.cumsum(rate[:-1] * np.diff(at))])
+        total = grown + np.cumsum(amounts[order])
+        place = np.searchsorted(at, times, side="right") - 1
+        return total[place] + rate[place] * (times - at[place])
 
     def by_activity(self) -> list[dict[str, float]]:
         """Returns the joules of each group of clients, by activity."""
@@ -160,7 +159,7 @@ class _Group:
             each = self._each(rates[name])[jobs.client] * counts
             yield name, times[some], np.zeros(int(some.sum())), each[some]
 
-    def _each(self, rate: Any) -> Float[np.ndarray, " K"]:
+    def _each(self, rate: Rate) -> Float[np.ndarray, " K"]:
         return np.broadcast_to(np.asarray(rate, np.float64), self._tariff["clients"])
 
     def _times(self, activity: str) -> tuple[Int[np.ndarray, " n"], Moments, Moments]:
@@ -175,16 +174,6 @@ class _Group:
 def _during(name: str, rate: Moments, start: Moments, end: Moments) -> Change:
     times, rates = np.concatenate([start, end]), np.concatenate([rate, -rate])
     return name, times, rates, np.zeros(times.size)
-
-
-def _flow(changes: Sequence[Change]) -> Flow:
-    nothing = (np.zeros(0),) * 3  # where every rate is 0
-    columns = zip(nothing, *(change[1:] for change in changes), strict=True)
-    times, rates, amounts = (np.concatenate([[0.0], *each]) for each in columns)
-    order = np.argsort(times, kind="stable")
-    times, rate = times[order], np.cumsum(rates[order])
-    grown = np.concatenate([[0.0], np.cumsum(rate[:-1] * np.diff(times))])
-    return Flow(times, grown + np.cumsum(amounts[order]), rate)
 
 
 def _united(

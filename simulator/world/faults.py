@@ -1,7 +1,7 @@
 """Messages that are lost or arrive twice."""
 
 from math import inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -40,13 +40,13 @@ class Keyed:
         return self._block[position - first]
 
 
-class Sendings(NamedTuple):
-    """How uploads of successive jobs of some clients fare, as in `Sending`."""
-
-    sends: Int[np.ndarray, "C n"]
-    wait: Float[np.ndarray, "C n"]
-    lost: Bool[np.ndarray, "C n"]
-    twice: Bool[np.ndarray, "C n"]
+Sendings = tuple[
+    Int[np.ndarray, "C n"],
+    Float[np.ndarray, "C n"],
+    Bool[np.ndarray, "C n"],
+    Bool[np.ndarray, "C n"],
+]
+"""Columns of `Sending`, for successive jobs of some clients."""
 
 
 class Losses(Lossless, Feature):
@@ -62,7 +62,7 @@ class Losses(Lossless, Feature):
 
     def __init__(self, world: "World") -> None:
         self._streams = world.streams
-        self._blocks: dict[int, tuple[int, list[list[Any]]]] = {}
+        self._blocks: dict[int, tuple[int, list[Sending]]] = {}
         # Where the logarithm of the chance is infinite, nothing is ever lost.
         options = [(-inf, 0.0, 0.0, 0.0)] * len(world.groups)
         for number, group in enumerate(world.groups):
@@ -79,9 +79,10 @@ class Losses(Lossless, Feature):
         known, block = self._blocks.get(client, (-1, []))
         if first != known:
             several = self.sendings(np.array([client]), np.array([first]), BLOCK)
-            block = [column[0].tolist() for column in several]
+            rows = zip(*(column[0].tolist() for column in several), strict=True)
+            block = [Sending(*row) for row in rows]
             self._blocks[client] = first, block
-        return Sending(*(column[job - first] for column in block))
+        return block[job - first]
 
     @override
     def sends(self, client: int, sends: int, seconds: float) -> int:
@@ -108,4 +109,4 @@ class Losses(Lossless, Feature):
         wait = np.where(lost, sends, sends - 1) * self.timeouts[clients, None]
         copied = self._streams.rectangle(Purpose.DUPLICATE, clients, first, n)
         twice = ~lost & (copied < self._duplicates[clients, None])
-        return Sendings(sends + twice, wait, lost, twice)
+        return sends + twice, wait, lost, twice

@@ -1,7 +1,7 @@
 """The features of a world, by the entries of its scenario."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..files.job_steps import JobSteps
 from .clients import Clients, Server
@@ -13,41 +13,28 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class WorldOptions(NamedTuple):
-    """What a world may have besides laws of its stages.
-
-    Attributes:
-        clients: Clients of the scenario; None for a world without.
-        server: Resources that all clients share.
-        job_steps: Local steps of each job, where they change.
-    """
-
-    clients: Clients | None
-    server: Server
-    job_steps: JobSteps | None
-
-    def shared_laws(self, step: AnyLaw | None) -> dict[Purpose, AnyLaw]:
-        """Returns laws of stages that are not those of groups.
-
-        Args:
-            step: Law of a step without clients.
-        """
-        pauses, selection = self.server.evaluation, None
-        if self.clients is not None:
-            selection = self.clients.selection
-        opened = selection and selection.arrivals
-        found = {
-            Purpose.STEP: step,
-            Purpose.SERVICE: self.server.service,
-            Purpose.EVALUATION: pauses and pauses.takes,
-            Purpose.ARRIVAL: opened and opened.gap,
-        }
-        return {purpose: law for purpose, law in found.items() if law is not None}
+def shared_laws(
+    clients: Clients | None, server: Server, step: AnyLaw | None
+) -> dict[Purpose, AnyLaw]:
+    """Returns laws of stages that are not those of groups; `step` has no clients."""
+    pauses, selection = server.evaluation, clients.selection if clients else None
+    opened = selection and selection.arrivals
+    found = {
+        Purpose.STEP: step,
+        Purpose.SERVICE: server.service,
+        Purpose.EVALUATION: pauses and pauses.takes,
+        Purpose.ARRIVAL: opened and opened.gap,
+    }
+    return {purpose: law for purpose, law in found.items() if law is not None}
 
 
-def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
+def features(
+    world: "World",
+    clients: Clients | None,
+    server: Server,
+    job_steps: JobSteps | None,
+) -> Iterator[Feature]:
     """Yields the features of a world, those that act first before the others."""
-    clients, server, job_steps = options
     configs = [group.config for group in world.groups]
     slowdowns = clients.slowdowns if clients else ()
     selection = clients.selection if clients else None
@@ -63,7 +50,7 @@ def features(world: "World", options: WorldOptions) -> Iterator[Feature]:
     if slowdowns or world.workload.overhead_s or not by_job:
         from .slowdowns import ClientPace
 
-        yield ClientPace(world, options)
+        yield ClientPace(world, slowdowns, gives_steps=job_steps is not None)
     if any(config.power for config in configs):
         from .power import ComputingPower
 

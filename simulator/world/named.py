@@ -1,6 +1,6 @@
 """Worlds by name, of theory or recorded: what they say of the clients."""
 
-from typing import Any, Literal
+from typing import Literal
 
 WorldName = Literal[
     "equal",
@@ -155,7 +155,7 @@ RECORDED = {
 """What recorded worlds are, with origin and licence."""
 
 
-def with_named(data: dict[str, Any]) -> dict[str, Any]:
+def with_named(data: dict[str, object]) -> dict[str, object]:
     """Returns clients with the entries of the world that they name.
 
     Args:
@@ -164,9 +164,9 @@ def with_named(data: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: It says otherwise itself.
     """
-    if data["world"] not in NAMED_WORLDS:
+    named = NAMED_WORLDS.get(str(data["world"]))
+    if named is None:
         return data
-    named = NAMED_WORLDS[data["world"]]
     for key, value in named.items():
         if key in data and not _same(data[key], value):
             raise ValueError(
@@ -176,11 +176,15 @@ def with_named(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, **named}
 
 
-def _same(given: Any, named: Any) -> bool:
+def _same(given: object, named: object) -> bool:
     """Whether an entry is that of the world, as a scenario that was written has it."""
     if isinstance(named, dict):
         found = given if isinstance(given, dict) else vars(given)
         return all(_same(found.get(key), value) for key, value in named.items())
     if isinstance(named, list):
-        return len(given) == len(named) and all(map(_same, given, named))
+        return (
+            isinstance(given, list | tuple)
+            and len(given) == len(named)
+            and all(map(_same, given, named))
+        )
     return given == named

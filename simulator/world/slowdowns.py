@@ -6,12 +6,12 @@ arrays of many.
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from pydantic import Field
 from typing_extensions import override
 
@@ -35,7 +35,6 @@ from .presence import Presence
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:
-    from .features import WorldOptions
     from .world import World
 
 Factor = Callable[[int, int, float], float]
@@ -46,7 +45,7 @@ class Slowdown(Part):
     """A slowdown of computing: its options, which a scenario chooses by `kind`."""
 
     in_arrays: ClassVar[bool] = True
-    """Whether `slow_jobs` says at once which of many jobs are slow; or `over_time`."""
+    """Whether `of_jobs` has the factors of many jobs at once; or `over_time`."""
     of_moments: ClassVar[bool] = False
     """Whether `over_time` has factors of moments."""
 
@@ -94,14 +93,14 @@ class Slowdown(Part):
             normal: Normal times of each client, where it has `turns`.
         """
 
-    def slow_jobs(
+    def of_jobs(
         self,
         clients: Int[np.ndarray, " C"],
         job: Int[np.ndarray, "C n"],
         num_clients: int,
         streams: Streams,
-    ) -> Bool[np.ndarray, "C n"]:
-        """Returns which jobs are slow, by `factor`; asked where it is `in_arrays`.
+    ) -> Float[np.ndarray, "C n"]:
+        """Returns the factors of jobs; asked where it is `in_arrays`.
 
         Args:
             clients: Their clients.
@@ -137,18 +136,17 @@ class NamedSlowdown(Slowdown):
         self, num_clients: int, streams: Streams, normal: Presence | None
     ) -> Factor:
         self.check(num_clients, "")
-        slow, factor = {number - 1 for number in self.clients}, self.factor
-        return lambda client, job, time: factor if client in slow else 1.0
+        factors = self.lasting(num_clients).tolist()
+        return lambda client, job, time: factors[client]
 
-    def slow_jobs(
+    def of_jobs(
         self,
         clients: Int[np.ndarray, " C"],
         job: Int[np.ndarray, "C n"],
         num_clients: int,
         streams: Streams,
-    ) -> Bool[np.ndarray, "C n"]:
-        named = np.isin(clients, np.array(self.clients) - 1)[:, None]
-        return np.broadcast_to(named, job.shape)
+    ) -> Float[np.ndarray, "C n"]:
+        return np.broadcast_to(self.lasting(num_clients)[clients, None], job.shape)
 
 
 class RandomSlowdown(Slowdown):
@@ -173,19 +171,19 @@ class RandomSlowdown(Slowdown):
 
         return slower
 
-    def slow_jobs(
+    def of_jobs(
         self,
         clients: Int[np.ndarray, " C"],
         job: Int[np.ndarray, "C n"],
         num_clients: int,
         streams: Streams,
-    ) -> Bool[np.ndarray, "C n"]:
+    ) -> Float[np.ndarray, "C n"]:
         first = int(job.min())
         first -= first % 4
         number = int(job.max()) + 1 - first
         uniform = streams.uniforms(Purpose.SLOWEST, 0, first, number)
         slowest = (uniform * num_clients).astype(np.int64)
-        return slowest[job - first] == clients[:, None]
+        return np.where(slowest[job - first] == clients[:, None], self.factor, 1.0)
 
 
 class RegimeSlowdown(Slowdown):
@@ -221,21 +219,23 @@ class ClientPace(Feature):
 
     Args:
         world: World of the clients.
-        options: Slowdowns of its clients, and whether jobs are given local steps, by
-            which they are multiplied apart.
+        slowdowns: Slowdowns of its clients.
+        gives_steps: Whether jobs are given local steps, by which they are multiplied
+            apart.
 
     Attributes:
         in_turn: Whether durations depend on when they begin.
     """
 
-    def __init__(self, world: "World", options: "WorldOptions") -> None:
+    def __init__(
+        self, world: "World", slowdowns: Sequence[Slowdown], *, gives_steps: bool
+    ) -> None:
         self._world = world
         self._amounts = [
-            1 if group.config.adds_draws or options.job_steps is not None else amount
+            1 if group.config.adds_draws or gives_steps else amount
             for group in world.groups
             for amount in group.amounts
         ]
-        slowdowns = options.clients.slowdowns if options.clients else ()
         factors = map(self._factor, range(len(slowdowns)), slowdowns)
         self._slowdowns = list(zip(slowdowns, factors, strict=True))
         self.in_turn = any(isinstance(by, SharedFactors) for _, by in self._slowdowns)
@@ -294,8 +294,8 @@ class ClientPace(Feature):
                 assert since is not None
                 factor = factor * by.of_each(clients, since)[:, None]
                 continue
-            slow = slowdown.slow_jobs(clients, job, world.num_clients, world.streams)
-            factor = np.where(slow, factor * slowdown.factor, factor)
+            own = slowdown.of_jobs(clients, job, world.num_clients, world.streams)
+            factor = factor * own
         return factor
 
 

@@ -1,6 +1,6 @@
 """The clients' world: events in virtual time, clients, and what all of them share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from heapq import heappush
 from math import nextafter
@@ -15,7 +15,7 @@ from ..files.timeline import Incident
 from .clients import Clients, Server
 from .delays import Delays, Groups
 from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
-from .features import WorldOptions, features
+from .features import features, shared_laws
 from .laws.base import AnyLaw, Population, common_tick
 from .selection import Pool, pool
 from .streams import Purpose, Streams
@@ -44,7 +44,7 @@ class Clock:
         """Returns the clock, at time 0."""
         return simpy.Environment(initial_time=0)
 
-    def seconds(self, times: list[int] | list[float] | np.ndarray) -> np.ndarray:
+    def seconds(self, times: Sequence[int | float] | np.ndarray) -> np.ndarray:
         """Converts the clock's times to virtual seconds, float64."""
         if self.tick is None:
             return np.asarray(times, np.float64)
@@ -201,14 +201,14 @@ class World(Clock):
         self.answers: Answers | None = None
         everyone, summed = Population(num_clients, self.streams), job_steps is None
         self.groups = Groups(clients, everyone, self.workload, summed=summed)
-        options = WorldOptions(clients, server or Server(), job_steps)
-        self.features = list(features(self, options))
+        server = server or Server()
+        self.features = list(features(self, clients, server, job_steps))
         self.presence = self.feature(AlwaysThere) or AlwaysThere()
         self.losses = self.feature(Lossless) or Lossless()
         self.pool: Pool | None = pool(self, clients and clients.selection)
         shared = {
             at: law.make(everyone._replace(stage=at.name.lower()))
-            for at, law in options.shared_laws(step).items()
+            for at, law in shared_laws(clients, server, step).items()
         }
         ticks = lattice and not (self.pool and self.pool.is_rated)
         if ticks and all(feature.in_ticks for feature in self.features):

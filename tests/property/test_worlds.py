@@ -6,7 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stalesim.simulator.catalogue.protocols.graphs.base import find_senders
+from stalesim.simulator.catalogue.protocols.graphs.base import (
+    find_senders,
+    neighbours,
+)
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.timeline import NO_SLOT, Kind, StopReason
 from stalesim.simulator.scenario.study import expand
@@ -77,7 +80,7 @@ def test_neighbours_never_lock_each_other(plan: SimulatedTimeline, chunk: int) -
     if options.average == "pairwise":
         edges = edges_of(options.graph, n, plan.seed)
         assert {(min(pair), max(pair)) for pair in pairs(rows)} <= set(edges)
-        senders = find_senders(edges, n)
+        senders = find_senders(neighbours(edges, n))
         if options.initiator is None and senders is not None:
             assert {pair[0] for pair in pairs(rows)} <= senders
 

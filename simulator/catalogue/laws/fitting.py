@@ -245,7 +245,7 @@ def _likeliest(
     from scipy import stats
 
     logs = np.log(values)
-    best: tuple[float, Any, Any] = (np.inf, None, None)
+    fits: list[tuple[float, _Family, tuple[float, ...]]] = []
     for family in FAMILIES:
         at = logs if family.of_logs else values
         base = getattr(stats, family.base)
@@ -257,8 +257,8 @@ def _likeliest(
         if family.of_logs:
             chance -= logs[~censored].sum()
         criterion = len(parameters) - len(fixed) - chance
-        best = min(best, (criterion, family, parameters), key=lambda one: one[0])
-    return best[1], best[2]
+        fits.append((criterion, family, parameters))
+    return min(fits, key=lambda one: one[0])[1:]
 
 
 def _completed(

@@ -1,6 +1,6 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,11 @@ from ...world.protocol_abilities import LimitsGathering
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
 from .schedules import CountSchedule, Scheduled, fewest, most, now
-from .sizes import BufferSize
+
+if TYPE_CHECKING:
+    from .sizes import BufferSize
+else:
+    BufferSize = Annotated[Any, AnyPart("buffer_sizes")]
 
 
 class Buffered(LimitsGathering, Protocol):
@@ -32,7 +36,7 @@ class Buffered(LimitsGathering, Protocol):
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
-    size_by: Annotated[Any, AnyPart("buffer_sizes")] | None = None
+    size_by: BufferSize | None = None
     """Rule by which the size changes, from `size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
@@ -48,12 +52,14 @@ class Buffered(LimitsGathering, Protocol):
                 "size: 10"
             )
         rule = self.size_by
-        if rule is not None and not isinstance(self.size, int):
+        if rule is None:
+            return self
+        if not isinstance(self.size, int):
             raise LocatedError(
                 "size_by must be with a number of contributions to begin with; write "
                 "for example size: 10",
             )
-        if rule is not None and not rule.least <= self.size <= rule.most:
+        if not rule.least <= self.size <= rule.most:
             raise LocatedError(
                 f"size must be within the bounds of size_by, {rule.least} to "
                 f"{rule.most}, got {self.size}; change one of them",

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +16,9 @@ from ...world.cycle import Cycle
 from ...world.protocol import Cadence, Protocol, refuse_selection
 from ...world.protocol_abilities import DrawsClients
 from ...world.recorders.arrays import NEVER
-from ...world.recorders.recorder import Reading, Recorder
+from ...world.recorders.recorder import Moment, Reading, Recorder
 from ...world.streams import Purpose, Streams
-from ...world.world import World
+from ...world.world import Timing, World
 
 
 class QueueRecorder(Recorder):
@@ -32,7 +32,7 @@ class QueueRecorder(Recorder):
     def __init__(self, world: World, width: int) -> None:
         super().__init__(world, width)
         self._waiting = [deque[Reading]() for _ in range(world.num_clients)]
-        self._started: list[Any] = [None] * world.num_clients
+        self._started: list[Moment] = [NEVER] * world.num_clients
 
     def send(self, client: int) -> None:
         """Lets a task of a client read the current version, and wait."""
@@ -48,18 +48,18 @@ class QueueRecorder(Recorder):
         self._started[client] = self._now
 
     def read(self, worker: int) -> int:
-        self._started[worker] = None
+        self._started[worker] = NEVER
         return super().read(worker)
 
     def commit(self, workers: Sequence[int], round_: int = 0) -> None:
         time = self._now
         for worker in workers:
-            if self._timing[worker] is None and self._started[worker] is not None:
+            if self._timing[worker] is None and self._started[worker] != NEVER:
                 self._timing[worker] = (self._started[worker], time, time, time, 1)
         super().commit(workers, round_)
 
-    def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
-        if self._timing[worker] is None and self._started[worker] is not None:
+    def _so_far(self, worker: int) -> Timing:
+        if self._timing[worker] is None and self._started[worker] != NEVER:
             return self._started[worker], NEVER, NEVER, NEVER, 0
         return super()._so_far(worker)
 

@@ -1,7 +1,7 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
 from math import inf
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,11 @@ from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World
 from .schedules import Scheduled, fewest, most, now
+
+if TYPE_CHECKING:
+    from .deadlines import Deadline
+else:
+    Deadline = Annotated[Any, AnyPart("deadlines")]
 
 
 class Synchronous(Protocol):
@@ -33,7 +38,7 @@ class Synchronous(Protocol):
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at
     that instant count."""
-    deadline_by: Annotated[Any, AnyPart("deadlines")] | None = None
+    deadline_by: Deadline | None = None
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""

@@ -309,7 +309,7 @@ def _check_row(known: Family, values: dict[str, Number], name: str, who: str) ->
         )
     steps = is_discrete(known)
     # In fractions, where 0.3 - 0.1 - 0.2 is zero.
-    standing: Any = low if np.isinf(low) else type(loc)(low)
+    standing: Number = low if np.isinf(low) else type(loc)(low)
     least = shift + (scale * (loc + standing) if steps else loc + scale * standing)
     if least < 0:
         raise LocatedError(

@@ -6,7 +6,7 @@ does per event, and turned into arrays a chunk at a time.
 
 from collections.abc import Iterator, Sequence
 from math import inf, nextafter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,13 @@ from ...files.timeline import (
 from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
 
 if TYPE_CHECKING:
-    from ..world import World
+    from ..world import Timing, World
+
+Moment = int | float
+"""A time of the clock, in its unit, or `NEVER`."""
+Waiting = tuple[tuple[Moment, ...], int, int, int, int]
+"""A job in the server's buffer: when it was read, started, computed, sent and arrived;
+its worker, number, version read and uploads."""
 
 
 class Reading(NamedTuple):
@@ -31,13 +37,13 @@ class Reading(NamedTuple):
 
     Attributes:
         job: Number of the worker's job.
-        read_time: Time of its read, in the clock's unit; None without a job.
+        read_time: Time of its read, in the clock's unit; `NEVER` without a job.
         read_version: Version that it has read, commits.
         read_slot: Register of that version; `NO_SLOT` where nothing can come of it.
     """
 
     job: int
-    read_time: Any
+    read_time: Moment
     read_version: int
     read_slot: int
 
@@ -66,22 +72,22 @@ class Recorder:
         self.num_rows = 0
         self.num_contributions = 0
         self.num_other_uploads = 0
-        self._row_times: list[int] | list[float] = []
+        self._row_times: list[Moment] = []
         self._rows: list[int] = []
         self._work: list[int] = []
-        self._job_times: list[Any] = []
+        self._job_times: list[Moment] = []
         self._jobs: list[int] = []
         self._next_job = [0] * num_workers
         self._job = [0] * num_workers
-        self._read_time: list[int | float | None] = [None] * num_workers
+        self._read_time: list[Moment] = [NEVER] * num_workers
         self._read_version = [0] * num_workers
         self._read_slot = [0] * num_workers
         self._kept = 1  # rows that a chunk keeps back, since they may change
         self._slot = 0  # register of the current version, NO_SLOT until it is read
         self._readers = [0]
         self._free: list[int] = []
-        self._buffered: list[tuple[Any, ...]] = []
-        self._held: list[tuple[Any, ...]] = []
+        self._buffered: list[Waiting] = []
+        self._held: list[Waiting] = []
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.notes_reads = False
         """Whether a job of which nothing comes has a row, if its client got a model."""
@@ -97,8 +103,7 @@ class Recorder:
         return len(self._buffered)
 
     @property
-    def _now(self) -> Any:
-        """Time of the clock, in its unit."""
+    def _now(self) -> Moment:
         return self._world.env._now
 
     def read(self, worker: int) -> int:
@@ -162,14 +167,14 @@ class Recorder:
                 self._job_times += (self._read_time[worker], *times, time)
                 self._timing[worker] = None
             self._jobs += (worker, job, 0, read_version, version + 1, 0, uploads)
-            self._read_time[worker] = None
+            self._read_time[worker] = NEVER
             readers[slot] -= 1
             if not readers[slot] and slot != current:
                 self._free.append(slot)
         if current != NO_SLOT and not readers[current]:
             self._free.append(current)
         self._slot = NO_SLOT
-        self._row_times.append(time)  # pyright: ignore[reportArgumentType]
+        self._row_times.append(time)
         self._rows += (0, version, NO_SLOT, round_, len(workers))
         self.version = version + 1
         self.num_rows += 1
@@ -180,8 +185,7 @@ class Recorder:
     def arrive(self, worker: int) -> None:
         """Notes that a contribution has arrived which is not applied at once."""
         if self._world.is_plain:
-            (_, *moments), uploads = self._times(worker)
-            self._timing[worker] = (*moments, uploads)
+            self._timing[worker] = self._timing_of(worker)
 
     def contribute(self, worker: int, round_: int = 0, *, held: bool = False) -> None:
         """Puts the worker's current job into the server's buffer: no new version.
@@ -192,7 +196,8 @@ class Recorder:
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]
         self._work += (worker, job, read_version, slot)
-        times, uploads = self._times(worker)
+        *moments, uploads = self._timing_of(worker)
+        times = self._read_time[worker], *moments
         into = self._held if held else self._buffered
         into.append((times, worker, job, read_version, uploads))
         self._leave(worker)
@@ -210,8 +215,7 @@ class Recorder:
         A rejected job is an incident as well; the world writes down the others.
         """
         time = self._now
-        times, uploads = self._times(worker)
-        read_time, started, computed, sent, arrived = times
+        started, computed, sent, arrived, uploads = self._timing_of(worker)
         if outcome == Outcome.REJECTED:
             self.note(time, worker, Incident.REJECTED)
         else:
@@ -221,9 +225,10 @@ class Recorder:
             if computed > time:
                 computed, sent = NEVER, NEVER
         job, read_version = self._job[worker], self._read_version[worker]
+        read_time = self._read_time[worker]
         times = (read_time, started, computed, sent, arrived, NEVER)
         self._add_job(worker, job, read_version, times, outcome, uploads)
-        if self.notes_reads and started is not NEVER:
+        if self.notes_reads and started != NEVER:
             self._settle()  # before the register that this job has read may be free
             self._work += (worker, job, read_version, self._read_slot[worker])
             self._add_row_without_version(Kind.READ, 1)
@@ -234,7 +239,7 @@ class Recorder:
         seconds = float(self._world.seconds([time])[0])
         self._incidents.append((seconds, worker, what, count))
 
-    def read_time(self, worker: int) -> Any:
+    def read_time(self, worker: int) -> Moment:
         """Returns when the worker's current job read, in the clock's unit."""
         return self._read_time[worker]
 
@@ -249,7 +254,7 @@ class Recorder:
     def _leave(self, worker: int) -> None:
         """Frees what the worker's job had read."""
         slot = self._read_slot[worker]
-        self._read_time[worker] = self._timing[worker] = None
+        self._read_time[worker], self._timing[worker] = NEVER, None
         self._readers[slot] -= 1
         if not self._readers[slot] and slot != self._slot:
             self._free.append(slot)
@@ -266,7 +271,7 @@ class Recorder:
         worker: int,
         job: int,
         read_version: int,
-        times: tuple[Any, ...],
+        times: tuple[Moment, ...],
         outcome: Outcome,
         uploads: int,
         commit: int = NO_COMMIT,
@@ -292,7 +297,7 @@ class Recorder:
             self._slot = self._reserve()
 
     def _add_row(self, kind: Kind, workers: int, round_: int = 0) -> None:
-        self._row_times.append(self._now)  # pyright: ignore[reportArgumentType]
+        self._row_times.append(self._now)
         self._rows += (kind, self.version, NO_SLOT, round_, workers)
         self.num_rows += 1
 
@@ -308,7 +313,7 @@ class Recorder:
         """Sets the register that the last row writes."""
         self._rows[2 - _ROW] = slot
 
-    def ended(self, first: int) -> Iterator[tuple[list[int], list[Any]]]:
+    def ended(self, first: int) -> Iterator[tuple[list[int], list[Moment]]]:
         """Yields jobs that have ended and were not taken, from one of them on.
 
         Each as client, job, whether it is a refresh, read version, commit, outcome and
@@ -376,22 +381,17 @@ class Recorder:
         everyone = range(self._world.num_clients)
         return sum(each in later or since(each, now) == inf for each in everyone)
 
-    def _times(self, worker: int) -> tuple[tuple[Any, ...], int]:
-        """Returns when a job that ends was read, started, computed, sent and arrived.
+    def _timing_of(self, worker: int) -> "Timing":
+        """Returns the timing of a job that ends.
 
-        And how many messages it sent. Where nothing comes between its read and its
-        arrival, it is computed and sent when it arrives.
+        Where nothing comes between its read and its arrival, it is computed and sent
+        when it arrives.
         """
-        time = self._now
-        read_time, timing = self._read_time[worker], self._timing[worker]
-        *moments, uploads = timing or (read_time, time, time, time, 1)
-        return (read_time, *moments), uploads
+        time, timing = self._now, self._timing[worker]
+        return timing or (self._read_time[worker], time, time, time, 1)
 
-    def _so_far(self, worker: int) -> tuple[Any, Any, Any, Any, int]:
-        """Returns when a job under way was started, computed, sent, arrived; uploads.
-
-        The world may know those times before they have come.
-        """
+    def _so_far(self, worker: int) -> "Timing":
+        """Returns the timing of a job under way; the world may know more of it."""
         timing, now = self._timing[worker], self._now
         uploads = self._sends_so_far(worker)
         if timing is None:
@@ -418,7 +418,7 @@ class Recorder:
     def _add_unfinished(self) -> None:
         """Writes down the jobs that are under way, or in the server's buffer."""
         for worker, read_time in enumerate(self._read_time):
-            if read_time is not None:
+            if read_time != NEVER:
                 *moments, uploads = self._so_far(worker)
                 job, version = self._job[worker], self._read_version[worker]
                 times = (read_time, *moments, NEVER)

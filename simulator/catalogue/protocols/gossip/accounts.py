@@ -10,7 +10,7 @@ useful in the sense of the paper.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,7 @@ from ....parts.base import LocatedError, Part
 from ....parts.catalogue import AnyPart
 
 if TYPE_CHECKING:
-    AnyAccount = Any
+    AnyAccount: TypeAlias = "Account"
 else:
     AnyAccount = Annotated[Any, AnyPart("accounts")]
 """Any token account, of this package or of plug-ins."""

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import model_validator
 
-from ....parts.base import LocatedError
+from ....parts.base import LocatedError, tag
 from ....world.clients import Behaviour, Clients, Server
 from ....world.protocol import (
     Cadence,
@@ -75,7 +75,7 @@ class Gossip(MixesModels, Protocol):
         if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
                 f"graph must not be directed for pairwise averaging, got "
-                f"{self.graph.kind!r}; take average: neighbours",
+                f"{tag(type(self.graph))!r}; take average: neighbours",
                 ("graph", "kind"),
             )
         return self

@@ -9,7 +9,7 @@ from ....world.feature import Then
 from ....world.protocol_abilities import Draw
 from ....world.streams import Purpose
 from ....world.world import World
-from ..graphs.base import find_senders, neighbours, no_sides
+from ..graphs.base import find_senders, no_sides
 from .recorder import GossipRecorder
 
 if TYPE_CHECKING:
@@ -210,14 +210,13 @@ class Pairwise(Peers):
         super().__init__(world, recorder)
         self._config = config
         n, streams = world.num_clients, world.streams
-        edges = config.graph.edges_of(n, drawing(world))
+        (self._neighbours,) = config.graph.receivers(n, drawing(world))
         senders = None
         if config.initiator != "every":
-            senders = find_senders(edges, n)
+            senders = find_senders(self._neighbours)
             if senders is None and config.initiator == "sender":
                 raise no_sides()
         self._initiates = [senders is None or worker in senders for worker in range(n)]
-        self._neighbours = neighbours(edges, n)
         self._partners = [Keyed(streams, Purpose.PARTNER, w) for w in range(n)]
         self._initiated = [0] * n
         self._open = [0] * n  # of gradient and averaging, where both are waited for

@@ -14,6 +14,7 @@ from ....world.protocol import (
     refuse_selection,
     refuse_server,
 )
+from ....world.recorders.arrays import NEVER
 from ....world.recorders.recorder import Recorder
 from ....world.streams import Purpose
 from ....world.world import World
@@ -51,7 +52,7 @@ class PushRecorder(GossipRecorder):
 
     def merge(self, receiver: int, sender: int, slot: int, version: int) -> bool:
         """Merges a message of a given version; returns whether the receiver is free."""
-        free = self._read_time[receiver] is None
+        free = self._read_time[receiver] == NEVER
         own = receiver if free else NO_SLOT
         self._work += (receiver, self._job[receiver], self.version, own)
         self._work += (sender, self._job[sender], version, slot)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....files.timeline import NO_SLOT, NO_WORKER, SERVER, Kind, Rows
+from ....world.recorders.arrays import NEVER
 from ....world.recorders.recorder import Recorder
 from ....world.world import World
 
@@ -39,7 +40,7 @@ class GossipRecorder(Recorder):
     def average(self, initiator: int, partner: int) -> None:
         """Gives two workers the mean of their models."""
         for worker in (initiator, partner):
-            slot = worker if self._read_time[worker] is None else NO_SLOT
+            slot = worker if self._read_time[worker] == NEVER else NO_SLOT
             self._work += (worker, self._job[worker], self.version, slot)
         self._add_row(Kind.AVERAGE, 2)
         self.num_other_uploads += 2
@@ -52,7 +53,7 @@ class GossipRecorder(Recorder):
             uploads: Messages that the averaging took.
         """
         self._add_row(Kind.AVERAGE_ALL, 0, round_)
-        self._set_write_slot(NO_SLOT if self._read_time[0] is not None else 0)
+        self._set_write_slot(0 if self._read_time[0] == NEVER else NO_SLOT)
         self._num_mixings += 1
         self.num_other_uploads += uploads
 

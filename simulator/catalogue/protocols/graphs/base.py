@@ -7,7 +7,7 @@ undirected graph the rows do, too (Metropolis weights), so that the mean model s
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from ....parts.catalogue import AnyPart
 from ....world.protocol_abilities import Draw
 
 if TYPE_CHECKING:
-    AnyGraph = Any
+    AnyGraph: TypeAlias = "Graph"
 else:
     AnyGraph = Annotated[Any, AnyPart("graphs")]
 """Any graph, of this package or of plug-ins."""
@@ -170,7 +170,7 @@ class Undirected(Graph):
         super().check(n, must_have_sides=must_have_sides)
         if not self.is_random:
             edges = self.edges_of(n)
-            if must_have_sides and find_senders(edges, n) is None:
+            if must_have_sides and find_senders(neighbours(edges, n)) is None:
                 raise no_sides()
 
 
@@ -201,10 +201,9 @@ def neighbours(edges: list[Edge], n: int) -> list[list[int]]:
     return [sorted(mine) for mine in found]
 
 
-def find_senders(edges: list[Edge], n: int) -> set[int] | None:
+def find_senders(around: Phase) -> set[int] | None:
     """Returns worker 0's side of a connected graph; None where it has no two sides."""
     side = {0: True}
-    around = neighbours(edges, n)
     todo = deque([0])
     while todo:
         worker = todo.popleft()
