@@ -92,22 +92,36 @@ class SeriesFit(NamedTuple):
     series: Float[np.ndarray, " n"]
 
 
-class Halved(NamedTuple):
+class Halved:
     """A series whose first half has been learnt from.
 
-    Attributes:
+    Args:
         logs: Logarithms of its durations.
-        half: Number of those that were learnt from.
+        half: Number of those that are learnt from.
+
+    Attributes:
         forecasts: Of each model, of all durations.
         chances: P-values of what each of `MODELS` predicts more than independence.
-        good: Models that predict more than independence, the best first.
+        good: Models that predict more than independence, the best first; once chosen.
     """
 
-    logs: Float[np.ndarray, " n"]
-    half: int
-    forecasts: dict[str, Forecast]
-    chances: list[float]
-    good: list[str]
+    def __init__(self, logs: Float[np.ndarray, " n"], half: int) -> None:
+        self.logs, self.half, first = logs, half, logs[:half]
+        self.good: list[str] = []
+        regimes = RegimeModel(first)
+        self.forecasts: dict[str, Forecast] = {
+            "independent": IndependentModel(first).predicted(logs),
+            "autoregressive": AutoregressiveModel(first).predicted(logs),
+            "drifting": DriftModel(first).predicted(logs),
+            "regimes": regimes.predicted(logs),
+        }
+        chances = {name: _chance(self.gain(name)) for name in MODELS}
+        # Two of them may predict more by their marginal law alone, which is no memory.
+        alone = regimes.predicted(logs, forgetful=True).log_density
+        kept = (self.forecasts["regimes"].log_density - alone)[half:]
+        chances["regimes"] = max(chances["regimes"], _chance(kept))
+        chances["drifting"] = max(chances["drifting"], trend(logs)[1])
+        self.chances = [*chances.values()]
 
     def gain(self, model: str) -> Float[np.ndarray, " m"]:
         """Returns what a model predicted better of the second half, job by job."""
@@ -128,7 +142,9 @@ def fit_alone(one: Series, measured: dict[str, object], grain: float) -> SeriesF
         measured: Law of the values that were measured.
         grain: Differences up to this are of rounding.
     """
-    (fit,) = fit_each([one], choose(halve([one], grain)), [measured], grain)
+    halved = halve([one], grain)
+    choose(halved)
+    (fit,) = fit_each([one], halved, [measured], grain)
     return fit
 
 
@@ -151,40 +167,19 @@ def _halved(one: Series, middle: float, grain: float) -> Halved | None:
         return None
     half = int(np.searchsorted(one.start, middle))
     logs = np.log(spread(seconds, np.random.default_rng(0)))
-    first = logs[:half]
-    if min(half, seconds.size - half) < FEWEST or first.std() < 1e-9:
+    if min(half, seconds.size - half) < FEWEST or logs[:half].std() < 1e-9:
         return None
-    models = {name: model(first) for name, model in MODELS.items()}
-    forecasts = {
-        "independent": IndependentModel(first).predicted(logs),
-        **{name: model.predicted(logs) for name, model in models.items()},
-    }
-    found = Halved(logs, half, forecasts, [], [])
-    regimes = models["regimes"]
-    assert isinstance(regimes, RegimeModel)
-    chances = {name: _chance(found.gain(name)) for name in MODELS}
-    # Two of them may predict more by their marginal law alone, which is no memory.
-    alone = regimes.predicted(logs, forgetful=True).log_density
-    kept = (forecasts["regimes"].log_density - alone)[half:]
-    chances["regimes"] = max(chances["regimes"], _chance(kept))
-    chances["drifting"] = max(chances["drifting"], trend(logs)[1])
-    return found._replace(chances=[*chances.values()])
+    return Halved(logs, half)
 
 
-def choose(halved: Sequence[Halved | None]) -> list[Halved | None]:
-    """Returns series with the models that are good, by all tests of all of them."""
-    chances = [p for one in halved if one is not None for p in one.chances]
-    if not chances:
-        return [*halved]
-    shares = iter(stats.false_discovery_control(chances).tolist())
-    found: list[Halved | None] = []
-    for one in halved:
-        if one is not None:
-            good = [name for name in MODELS if next(shares) < LEVEL]
-            good.sort(key=lambda name, one=one: -one.gain(name).mean())
-            one = one._replace(good=good)
-        found.append(one)
-    return found
+def choose(halved: Sequence[Halved | None]) -> None:
+    """Sets which models of each series are good, by all tests of all of them."""
+    known = [one for one in halved if one is not None]
+    chances = [p for one in known for p in one.chances]
+    shares = iter(stats.false_discovery_control(chances).tolist() if chances else ())
+    for one in known:
+        one.good = [name for name in MODELS if next(shares) < LEVEL]
+        one.good.sort(key=lambda name, one=one: -one.gain(name).mean())
 
 
 def fit_each(

@@ -53,7 +53,8 @@ def fit_clients(
         measured: Each client's law of the values that were measured.
         grain: Differences up to this are of rounding.
     """
-    halved = choose(halve(every, grain))
+    halved = halve(every, grain)
+    choose(halved)
     shared, logs = _shared(every, halved)
     if shared is None:
         return fit_each(every, halved, measured, grain), None
