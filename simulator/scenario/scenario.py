@@ -357,7 +357,8 @@ class Scenario(BaseScenario):
 
     def _check_evaluation(self) -> None:
         """Refuses periods and metrics that the protocol or algorithm does not have."""
-        if self.evaluate.every.rounds is not None and not self.protocol.in_rounds:
+        cadence = self.protocol.cadence(self.num_clients, self.num_clients)
+        if self.evaluate.every.rounds is not None and not cadence.in_rounds:
             raise LocatedError(
                 f"evaluate.every.rounds must not be set for the protocol "
                 f"{self.protocol.kind!r}, which has no rounds; take commits",

@@ -13,7 +13,7 @@ from ..parts.study_names import StudyName
 from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server, check_rates
 from ..world.laws.base import check_cycle, check_parameter
-from ..world.protocol import Protocol
+from ..world.protocol import Protocol, refuse_selection
 from ..world.protocol_abilities import OwnSteps, OwnTimeline
 from .dialect import filled, inherits
 from .grid import Swept
@@ -209,6 +209,8 @@ class BaseScenario(Varied):
             )
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
+        if protocol.traits.everyone_works:
+            refuse_selection(protocol.kind, self.clients)
         protocol.check_setting(self.clients, self.server, n)
         if self.clients and self.clients.vary_steps and not protocol.traits.lone_jobs:
             raise LocatedError(

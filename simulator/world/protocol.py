@@ -33,7 +33,7 @@ class Arrivals(NamedTuple):
     bound: int | None = None
 
 
-class LockStep(NamedTuple):
+class LockStep:
     """All clients begin together, and a version applies the contributions of all."""
 
 
@@ -91,6 +91,11 @@ class Cadence(NamedTuple):
     messages: tuple[Fraction | int, Fraction | int] = (1, 1)
     is_steady: bool = True
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether there are rounds, in which all wait for each other."""
+        return self.commits_per_round is not None
+
 
 class Traits(NamedTuple):
     """What a protocol is, whatever its options are.
@@ -100,6 +105,7 @@ class Traits(NamedTuple):
         has_server: Whether the scenario's `server` takes part, by its service and
             shared links.
         averages: Whether workers average models of their own.
+        everyone_works: Whether no clients can be selected.
         lone_jobs: Whether all that clients do is to read, to compute and to send, each
             by itself: then jobs may have different local steps, or be done elsewhere.
         adapts: Whether its jobs under way may be fewer or more during a run: a place is
@@ -115,6 +121,7 @@ class Traits(NamedTuple):
     pooled: bool = False
     has_server: bool = True
     averages: bool = False
+    everyone_works: bool = False
     lone_jobs: bool = False
     adapts: bool = False
     own_registers: bool = False
@@ -165,11 +172,6 @@ class Protocol(Asking):
         return False
 
     @property
-    def in_rounds(self) -> bool:
-        """Whether there are rounds, in which all wait for each other."""
-        return False
-
-    @property
     def free_rule(self) -> Rule | None:
         """What it does where nothing feeds back on who acts when; None if it does."""
         return None
@@ -196,8 +198,8 @@ class Protocol(Asking):
             scenario that says how long each takes, or none; `queues`: where jobs or
             contributions wait, besides the server's service; `queues_jobs`: whether
             jobs wait for their client after they have read; `pooled`, `in_rounds`,
-            `averages`: as here and in `Traits`; `is_reference`: whether its time is no
-            client's, so that others are compared with what it comes to; `closed_forms`:
+            `averages`: as in `Cadence` and `Traits`; `is_reference`: whether its time
+            is no client's, so that others are compared with it; `closed_forms`:
             those of `analysis.timelines.theory` whose assumptions on the protocol hold,
             with their parameters; `symbols` and `scheduling`: sentences on the letters
             of its expressions and on the order of its events, where these are its own.
@@ -212,7 +214,7 @@ class Protocol(Asking):
             "queues": [],
             "queues_jobs": False,
             "pooled": self.traits.pooled,
-            "in_rounds": self.in_rounds,
+            "in_rounds": self.cadence(num_clients, num_clients).in_rounds,
             "averages": self.traits.averages,
             "is_reference": self.traits.pooled and isinstance(self, OwnSteps),
             "closed_forms": {},
@@ -238,18 +240,6 @@ class Protocol(Asking):
             world: World that is simulated.
             recorder: Receiver of reads, and of the outcome of each job.
         """
-
-
-class GatheringRounds(Protocol):
-    """Common base of protocols in whose rounds contributions gather for a commit."""
-
-    @property
-    def gathers(self) -> bool:
-        return True
-
-    @property
-    def in_rounds(self) -> bool:
-        return True
 
 
 def refuse_server(kind: str, server: Server, has: str) -> None:

@@ -112,8 +112,6 @@ class Buffered(LimitsGathering, Protocol):
 
         The client whose arrival fills the buffer reads the new version. Windows follow
         one another from time 0; one in which nothing arrived makes no version.
-
-        Source: Nguyen et al. (2022), Algorithm 1.
         """
         if self.grace is not None:
             _Grace(self.grace, world, recorder).cycle.start()

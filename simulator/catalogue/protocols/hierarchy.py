@@ -17,9 +17,8 @@ from ...world.delays import StageDelays
 from ...world.laws.base import AnyLaw, Population
 from ...world.protocol import (
     Cadence,
-    GatheringRounds,
+    Protocol,
     Traits,
-    refuse_selection,
     refuse_server,
 )
 from ...world.recorders.recorder import Recorder
@@ -263,7 +262,7 @@ class EdgeTree:
             then(node)
 
 
-class Hierarchy(GatheringRounds):
+class Hierarchy(Protocol):
     """Clients make rounds at their edge, and edges meet at the cloud every so often.
 
     Clients are divided among the edges in order, as evenly as goes. An edge waits for
@@ -278,7 +277,7 @@ class Hierarchy(GatheringRounds):
 
     kind: Literal["hierarchy"] = "hierarchy"
     records: ClassVar[type[Recorder]] = HierarchyRecorder
-    traits: ClassVar[Traits] = Traits(has_server=False)
+    traits: ClassVar[Traits] = Traits(has_server=False, everyone_works=True)
     timed: ClassVar[tuple[str, ...]] = ("upload", "download", "within")
     edges: Annotated[int, Field(ge=1)]
     """Number of edges; of a hierarchy within an edge, in each of these."""
@@ -306,6 +305,10 @@ class Hierarchy(GatheringRounds):
                 f"lowest within",
             )
         return self
+
+    @property
+    def gathers(self) -> bool:
+        return True
 
     @property
     def levels(self) -> "list[Hierarchy]":
@@ -370,7 +373,6 @@ class Hierarchy(GatheringRounds):
         )
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "whose edges are the clients' servers")
         number, place = 1, ["protocol"]
         for level in self.levels:
@@ -392,8 +394,6 @@ class Hierarchy(GatheringRounds):
 
         A client whose job is lost begins it again as soon as it is back, and one that
         has left is waited for.
-
-        Source: Liu et al. (2020), Algorithm 1.
         """
         members = self.members(world.num_clients)
         EdgeTree(self.levels, members, world, recorder).start()

@@ -1,15 +1,14 @@
 """Phases: everyone contributes, then everyone's next arrival is a commit."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
-from ...world.protocol import Cadence, GatheringRounds, refuse_selection
+from ...world.protocol import Cadence, Protocol, Traits
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
 
 
-class Phases(GatheringRounds):
+class Phases(Protocol):
     """Rounds of two phases, in which no client waits.
 
     In the first phase contributions gather until there is one of each client; the
@@ -21,6 +20,11 @@ class Phases(GatheringRounds):
     """
 
     kind: Literal["phases"] = "phases"
+    traits: ClassVar[Traits] = Traits(everyone_works=True)
+
+    @property
+    def gathers(self) -> bool:
+        return True
 
     def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions at the server, until there is one of each client"
@@ -33,14 +37,7 @@ class Phases(GatheringRounds):
         n = num_clients
         return Cadence(1, in_flight + 1, commits_per_round=n, turns_per_round=n)
 
-    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
-
     def play(self, world: World, recorder: Recorder) -> None:
-        """Starts every client.
-
-        Source: Maranjyan and Richtarik (2025), Algorithm 1.
-        """
         _TwoPhases(world, recorder).cycle.start()
 
 

@@ -6,9 +6,8 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 from jaxtyping import Int
 
-from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
-from ...world.protocol import Cadence, LockStep, Protocol, Traits, refuse_selection
+from ...world.protocol import Cadence, LockStep, Protocol, Traits
 from ...world.protocol_abilities import CountsMessages
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
@@ -26,7 +25,9 @@ class Rounds(CountsMessages, Protocol):
     """
 
     kind: Literal["rounds"] = "rounds"
-    traits: ClassVar[Traits] = Traits(common_batch=True, batch_per_round=True)
+    traits: ClassVar[Traits] = Traits(
+        common_batch=True, batch_per_round=True, everyone_works=True
+    )
     order: Literal["parallel", "sequential"] = "parallel"
     """All parties at once, or one after the other, each with what those before it left
     (FedBCD-p, FedBCD-s)."""
@@ -66,16 +67,9 @@ class Rounds(CountsMessages, Protocol):
         n = num_clients
         return np.array([self.messages_of(m, n) for m in range(n)], np.int64)
 
-    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
-
     @property
     def free_rule(self) -> LockStep | None:
         return LockStep() if self.order == "parallel" else None
-
-    @property
-    def in_rounds(self) -> bool:
-        return True
 
     def described(self, num_clients: int) -> dict[str, object]:
         found = super().described(num_clients)
@@ -114,8 +108,7 @@ class Rounds(CountsMessages, Protocol):
         A party whose job is lost begins it again as soon as it is back; one that has
         left is waited for.
 
-        Source: FedBCD, Algorithms 2 and 3; orders of events in
-        evidence/pages/decisions.md.
+        Source: for the order of events, evidence/pages/decisions.md.
         """
         if self.order == "parallel":
             _Parallel(world, recorder).start()

@@ -1,7 +1,8 @@
 """Routed: tasks are sent to clients, and wait in their queues."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...parts.base import LocatedError, Quantity
 from ...parts.expressions import per_client
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
-from ...world.protocol import Cadence, Protocol, refuse_selection
+from ...world.protocol import Cadence, Protocol, Traits
 from ...world.protocol_abilities import DrawsClients
 from ...world.recorders.arrays import NEVER
 from ...world.recorders.recorder import Moment, Reading, Recorder
@@ -88,6 +89,7 @@ class Routed(DrawsClients, Protocol):
 
     kind: Literal["routed"] = "routed"
     records: ClassVar[type[Recorder]] = QueueRecorder
+    traits: ClassVar[Traits] = Traits(everyone_works=True)
     tasks: Annotated[int, Field(ge=1)]
     """Tasks in flight, waiting ones included."""
     route: Literal["random", "shuffled", "back"] = "random"
@@ -113,7 +115,6 @@ class Routed(DrawsClients, Protocol):
         return Cadence(width=1, num_registers=self.tasks + 1)
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
         self.shares(n)
 
     def chances(self, num_clients: int) -> Sequence[float] | None:
@@ -143,59 +144,35 @@ class Routed(DrawsClients, Protocol):
         What is done is applied first; then the next task is sent out and put in its
         queue, and clients that have something to do begin. A task that is lost is
         replaced by another one.
-
-        Source: Leconte et al. (2024), Algorithm 1.
         """
-        shares = self.shares(world.num_clients)
-        routes = Routes(self.route, shares, world.streams)
-        Tasks(
-            self.tasks, routes, world, recorder, early=self.reads == "routing"
-        ).start()
+        routes = None
+        if self.route != "back":
+            shares = self.shares(world.num_clients)
+            shuffled = self.route == "shuffled"
+            routes = routed(shares, world.streams, shuffled=shuffled)
+        early = self.reads == "routing"
+        Tasks(self.tasks, routes, world, recorder, early=early).start()
 
 
-class Routes:
-    """The clients that tasks are sent to, one after the other.
+def routed(
+    shares: Float[np.ndarray, " K"], streams: Streams, *, shuffled: bool
+) -> Iterator[int]:
+    """Yields the clients that tasks are sent to, one after the other, without end.
 
     Args:
-        kind: Rule.
         shares: Chance of each client.
         streams: Random streams of the run.
+        shuffled: Whether they come in random orders of all, whatever their chances.
     """
-
-    def __init__(
-        self,
-        kind: Literal["random", "shuffled", "back"],
-        shares: Float[np.ndarray, " K"],
-        streams: Streams,
-    ) -> None:
-        self._kind, self._streams = kind, streams
-        self._bounds = np.cumsum(shares)
-        self._ahead: list[int] = []
-        self._drawn = 0
-
-    def first(self, number: int) -> int:
-        """Returns the client of one of the first tasks, by its number."""
-        if self._kind == "back":
-            return number % self._bounds.size
-        return self._next()
-
-    def after(self, client: int) -> int:
-        """Returns the client of the task that follows one of a client."""
-        return client if self._kind == "back" else self._next()
-
-    def _next(self) -> int:
-        if not self._ahead:
-            self._ahead = self._draw()[::-1]
-        return self._ahead.pop()
-
-    def _draw(self) -> list[int]:
-        number, self._drawn = self._drawn, self._drawn + 1
-        n = self._bounds.size
-        if self._kind == "shuffled":
-            return self._streams.at(Purpose.ROUTE, 0, number).permutation(n).tolist()
-        uniform = self._streams.uniforms(Purpose.ROUTE, 0, number * BLOCK, BLOCK)
-        found = np.searchsorted(self._bounds, uniform * self._bounds[-1], side="right")
-        return np.minimum(found, n - 1).tolist()
+    bounds = np.cumsum(shares)
+    for number in count():
+        if shuffled:
+            drawn = streams.at(Purpose.ROUTE, 0, number).permutation(shares.size)
+        else:
+            uniform = streams.uniforms(Purpose.ROUTE, 0, number * BLOCK, BLOCK)
+            drawn = np.searchsorted(bounds, uniform * bounds[-1], side="right")
+            drawn = np.minimum(drawn, shares.size - 1)
+        yield from drawn.tolist()
 
 
 class Tasks:
@@ -203,7 +180,7 @@ class Tasks:
 
     Args:
         number: Tasks in flight.
-        routes: Their clients.
+        routes: Their clients; None where the next task is of the same one.
         world: World that is simulated.
         recorder: Recorder of the timeline.
         early: Whether a task reads the model when it is sent out.
@@ -212,7 +189,7 @@ class Tasks:
     def __init__(
         self,
         number: int,
-        routes: Routes,
+        routes: Iterator[int] | None,
         world: World,
         recorder: QueueRecorder,
         *,
@@ -228,8 +205,11 @@ class Tasks:
     def start(self) -> None:
         """Sends out the first tasks, and lets clients ask for theirs."""
         for task in range(self._number):
-            self._send(self._routes.first(task))
+            self._send(self._next(task % len(self._queued)))
         self._cycle.start()
+
+    def _next(self, client: int) -> int:
+        return client if self._routes is None else next(self._routes)
 
     def _send(self, client: int) -> None:
         self._queued[client] += 1
@@ -260,7 +240,7 @@ class Tasks:
 
     def _follow(self, client: int) -> None:
         """Sends out the next task, and wakes its client if that idles."""
-        chosen = self._routes.after(client)
+        chosen = self._next(client)
         self._send(chosen)
         if chosen in self._idle:
             self._idle.remove(chosen)

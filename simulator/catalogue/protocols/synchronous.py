@@ -84,10 +84,6 @@ class Synchronous(Protocol):
         ends = (self.deadline, self.deadline_by, self.wait_for)
         return any(end is not None for end in ends)
 
-    @property
-    def in_rounds(self) -> bool:
-        return True
-
     def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "queues": ["clients that have arrived wait for the end of the round"],

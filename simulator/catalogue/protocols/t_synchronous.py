@@ -55,10 +55,7 @@ class TSynchronous(Protocol):
             )
 
     def play(self, world: World, recorder: Recorder) -> None:
-        """Starts every client; the others keep working while some wait for the server.
-
-        Source: VAFL, Algorithm 2.
-        """
+        """Starts every client; the others keep working while some wait."""
         waiting: list[int] = []
 
         def arrive(client: int) -> None:

@@ -4,10 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ...world.clients import Clients, Server
 from ...world.laws.base import AnyLaw
 from ...world.laws.distributions import Constant
-from ...world.protocol import Cadence, Protocol, Traits, Turns, refuse_selection
+from ...world.protocol import Cadence, Protocol, Traits, Turns
 from ...world.protocol_abilities import OwnSteps
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
@@ -73,16 +72,13 @@ class Cyclic(OwnSteps, Protocol):
     """
 
     kind: Literal["cyclic"] = "cyclic"
-    traits: ClassVar[Traits] = Traits(has_server=False)
+    traits: ClassVar[Traits] = Traits(has_server=False, everyone_works=True)
     records: ClassVar[type[Recorder]] = TurnsRecorder
     step: AnyLaw = Constant(value=1)
     """Law of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
     """Staleness from the second turn on: a client takes away the model with its own
     update, or the one just before it."""
-
-    def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
 
     @property
     def free_rule(self) -> Turns:
@@ -100,8 +96,6 @@ class Cyclic(OwnSteps, Protocol):
 
         A client's staleness is its number, from 0, at its first turn, and then K - 1,
         or K where it reads before its own update. The round is the number of its turn.
-
-        Source: MAPA, section 8; decision M-08.
         """
         num_clients = world.num_clients
         reads_first = self.lag == "K"
@@ -166,10 +160,7 @@ class Pipeline(OwnSteps, Protocol):
         return Cadence(width=1, num_registers=max(self.delays) + 2)
 
     def play(self, world: World, recorder: QueueRecorder) -> None:
-        """Lets the first minibatches in; after each step the next one enters.
-
-        Source: Narayanan et al. (2019), section 3.3.
-        """
+        """Lets the first minibatches in; after each step the next one enters."""
 
         def begin() -> None:
             recorder.begin(POOL)

@@ -108,7 +108,7 @@ def world(seed: int) -> SimulatedTimeline:
             Centralised(step=r.choice(MOVING)),
         ]
     )
-    stop = _stop(r, in_rounds=protocol.in_rounds)
+    stop = _stop(r, in_rounds=protocol.cadence(1, 1).in_rounds)
     pooled = protocol.traits.pooled
     workload = Workload(
         r.choice([0, 40]),

@@ -127,7 +127,7 @@ class Meeting(Decentralised):
                 f"algorithm.augmentation must be with a network for images, got the "
                 f"model {tag(type(problem.model))!r}; leave it out",
             )
-        if self.merge == "age" and protocol.in_rounds:
+        if self.merge == "age" and protocol.average in ("all", "neighbours"):
             raise LocatedError(
                 f"algorithm.merge must be mean where all average at once, got 'age' "
                 f"with average: {protocol.average}; leave it out",

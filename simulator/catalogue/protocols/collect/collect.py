@@ -12,7 +12,7 @@ from ....world.clients import Behaviour, Clients, Server
 from ....world.laws.base import Draws, Population
 from ....world.protocol import (
     Cadence,
-    GatheringRounds,
+    Protocol,
     Traits,
     refuse_more_than,
     refuse_selection,
@@ -43,7 +43,7 @@ class Allotment(Config):
     less 4 e alpha (sqrt(l / n) + l / n), l = ln(2 k^2), or 0 if that is less."""
 
 
-class Collect(LimitsGathering, GatheringRounds):
+class Collect(LimitsGathering, Protocol):
     """Contributions taken at one model gather until a rule says enough.
 
     A round asks for contributions at the model that the round before has left, and is
@@ -131,6 +131,10 @@ class Collect(LimitsGathering, GatheringRounds):
         return self
 
     @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
     def stops_jobs(self) -> bool:
         return self.late == "stop" or self.allotted is not None
 
@@ -199,8 +203,6 @@ class Collect(LimitsGathering, GatheringRounds):
         At the end of a round those that have waited for it, and those that are stopped,
         begin in their own order. A client whose job is lost begins it again as soon as
         it is back. What arrives at the very end of its time has arrived in time.
-
-        Source: Tyurin and Richtarik (2023), Methods 4 and 6.
         """
         n = world.num_clients
         asked = list(range(n))

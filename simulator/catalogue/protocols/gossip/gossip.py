@@ -12,7 +12,6 @@ from ....world.protocol import (
     Cadence,
     Protocol,
     Traits,
-    refuse_selection,
     refuse_server,
 )
 from ....world.protocol_abilities import Draw, MixesModels
@@ -39,7 +38,9 @@ class Gossip(MixesModels, Protocol):
 
     kind: Literal["gossip"] = "gossip"
     records: ClassVar[type[Recorder]] = GossipRecorder
-    traits: ClassVar[Traits] = Traits(has_server=False, averages=True)
+    traits: ClassVar[Traits] = Traits(
+        has_server=False, averages=True, everyone_works=True
+    )
     graph: AnyGraph = Bipartite()
     """Pairs of workers that may average; by default senders with receivers (A-08)."""
     average: Literal["pairwise", "all", "neighbours"] = "pairwise"
@@ -81,7 +82,7 @@ class Gossip(MixesModels, Protocol):
         return self
 
     @property
-    def in_rounds(self) -> bool:
+    def _in_rounds(self) -> bool:
         return self.average != "pairwise"
 
     def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
@@ -95,11 +96,10 @@ class Gossip(MixesModels, Protocol):
         return [len(others) for others in first]
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         for part in (clients, *clients.groups.values()) if clients else ():
             refuse_absence(self.kind, part, ABSENT)
-        check_size(n, self.kind, mixed=self.in_rounds)
+        check_size(n, self.kind, mixed=self._in_rounds)
         if self.average != "all":
             self.graph.check(n, must_have_sides=self.initiator == "sender")
 
@@ -117,7 +117,7 @@ class Gossip(MixesModels, Protocol):
         """
         n = num_clients
         messages = (1, 1) if self.average == "all" else (0, 0)
-        if not self.in_rounds:
+        if not self._in_rounds:
             return Cadence(width=2, num_registers=n, messages=messages)
         return Cadence(
             width=2,
@@ -150,14 +150,11 @@ class Gossip(MixesModels, Protocol):
         waits = ["workers that are done wait for the end of the round"]
         return super().described(num_clients) | {
             "stages": stages | {"average": "clients.upload"},
-            "queues": waits if self.in_rounds else [],
+            "queues": waits if self._in_rounds else [],
         }
 
     def play(self, world: World, recorder: GossipRecorder) -> None:
-        """Starts every worker: snapshot, gradient, averaging and step, for ever.
-
-        Source: A(DP)2SGD, Algorithm 1; decisions A-08 to A-10.
-        """
+        """Starts every worker: snapshot, gradient, averaging and step, for ever."""
         from .playing import AllAtOnce, Pairwise
 
         workers = Pairwise if self.average == "pairwise" else AllAtOnce

@@ -11,7 +11,6 @@ from ....world.protocol import (
     Cadence,
     Protocol,
     Traits,
-    refuse_selection,
     refuse_server,
 )
 from ....world.recorders.arrays import NEVER
@@ -77,7 +76,7 @@ class PushGossip(Protocol):
     kind: Literal["push_gossip"] = "push_gossip"
     records: ClassVar[type[Recorder]] = PushRecorder
     traits: ClassVar[Traits] = Traits(
-        has_server=False, averages=True, own_registers=True
+        has_server=False, averages=True, own_registers=True, everyone_works=True
     )
     average: ClassVar[str] = "push"
     order: ClassVar[str] = "merge_then_step"
@@ -90,7 +89,6 @@ class PushGossip(Protocol):
     default it pushes at each wake-up alone."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
-        refuse_selection(self.kind, clients)
         refuse_server(self.kind, server, "which has none")
         check_size(n, self.kind)
         self.graph.check(n, must_have_sides=False)
