@@ -187,7 +187,6 @@ class RecordedTimeline(RunTimeline):
     def _cut(
         self, rows: Rows, jobs: Jobs, reason: StopReason
     ) -> tuple[Rows, Jobs, StopReason]:
-        """Ends the timeline where the scenario stops, if that is earlier."""
         if reason is not StopReason.STALLED:
             reason = StopReason.RECORDING
         (by_turns, most_turns), (by_contributions, most) = self.limits

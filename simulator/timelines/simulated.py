@@ -179,7 +179,6 @@ class SimulatedTimeline(RunTimeline):
 
     @property
     def _unlimited(self) -> "SimulatedTimeline":
-        """The same without a limit of privacy."""
         return replace(self, quota=None)
 
     @property
@@ -187,7 +186,6 @@ class SimulatedTimeline(RunTimeline):
         return self.stop.time if self.spent is None else self.spent
 
     def _blocks(self) -> Iterator[Block]:
-        """Yields the timeline of a world without feedback, by arrays."""
         world = self._new_world()
         match free_rule(self.protocol):
             case Arrivals() as rule:

@@ -287,7 +287,6 @@ class Summary:
         self.later = Counts(*self._sizes)
 
     def _contribute(self, applied: Jobs) -> None:
-        """Counts contributions, on one side of the end of the start or the other."""
         after = applied.applied_time > self.over
         self._count(self.later, _some(applied, after))
         self._count(self.of_start, _some(applied, ~after))

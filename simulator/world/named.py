@@ -109,13 +109,9 @@ times as long in bursts of 10 s on average, every 60 s. `lomax`: 1 s and a Lomax
 shape 1.1, whose mean is 10 s and whose variance is infinite. `universal`: 1 s at full
 power, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
 for 10 s nothing is computed; the clients' minutes begin one after the other.
-`pai_job_1` to `pai_job_4`: mini-batch times of ten workers, replayed; within a job they
-were normalised to 0..1000, so that seconds are of no known length. `bytedance_ar`,
-`bytedance_se`, `bytedance_st`: seconds that each of 16, 64 and 8 ranks computed in a
-step, replayed. `azure_vms`: virtual machines of one size; a job takes 1 s at the median
-speed. `flash_phones`, `steam_gpus`: each client is a phone or a graphics card, of 160
-and 1,006, and a job takes 1 s on the median one. `fivegophers`: downloads over six 5G
-links; a message is as fast as the 5 s are in which it begins; a job takes 1 s.
+`RECORDED` says what the others are. Of `pai_job_1` to `pai_job_4`, times were made
+0..1000, so that seconds are of no known length; of `fivegophers`, a message is as
+fast as the 5 s are in which it begins, and a job takes 1 s.
 
 Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
 Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:

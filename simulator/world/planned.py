@@ -65,13 +65,11 @@ class PlannedWay(Way):
         self._download(client)
 
     def _download(self, client: int) -> None:
-        """Lets a client get the model; then it computes."""
         now, job = self._env.now, self._jobs[client]
         delay = self._world.transit(Purpose.DOWNLOAD, client, now, job)
         self._compute(client, now + delay)
 
     def _compute(self, client: int, started: float) -> None:
-        """Plans a job from the start of its computing on."""
         world, job = self._world, self._jobs[client]
         self._jobs[client] = job + 1
         computed = started + world.computing(client, job, started)

@@ -236,7 +236,6 @@ class _Choosing:
     def _by_utility(
         self, tried: Int[np.ndarray, " N"], number: int
     ) -> Int[np.ndarray, " M"]:
-        """Draws some clients by their utilities, without replacement."""
         utility = self._utilities(tried)
         least = np.sort(utility)[-number] * self._config.cut_off
         candidates, weights = tried[utility >= least], utility[utility >= least]

@@ -218,7 +218,6 @@ class Selected(Everyone):
             self._begin(successor)
 
     def _fill(self, _: int) -> None:
-        """Gives out jobs until as many are in flight as may be."""
         now = self._env._now
         while self._in_flight < self._pool.in_flight:
             client = self._pool.take(now)
@@ -283,7 +282,6 @@ class OpenSystem(Selected):
         return self._rate(self._env.now, drawn)
 
     def _offer(self, _: int) -> None:
-        """Begins a job as soon as it is known who can make it."""
         self._pool.ready(self._open, 0)
 
     def _open(self, _: int) -> None:

@@ -431,7 +431,6 @@ class SharedFactors:
     def _uniform(
         self, who: Int[np.ndarray, " n"], place: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
-        """Returns the numbers that factors are drawn by."""
 
         def of(purpose: Purpose, owner: np.ndarray) -> np.ndarray:
             return self._streams.scattered(purpose, owner, place, self._turn)

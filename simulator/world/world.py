@@ -41,7 +41,6 @@ class Clock:
         self.num_timers = 0
 
     def _clock(self) -> simpy.Environment:
-        """Returns the clock, at time 0."""
         return simpy.Environment(initial_time=0)
 
     def seconds(self, times: Sequence[int | float] | np.ndarray) -> np.ndarray:

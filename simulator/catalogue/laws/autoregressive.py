@@ -120,7 +120,6 @@ class AutoregressiveSampler(DurationSampler):
         return self._law.draw(draws._replace(uniform=inside), tick)
 
     def _scores(self, new: Float[np.ndarray, " n"], who: Who) -> np.ndarray:
-        """Returns the scores of successive draws from independent ones."""
         if isinstance(who, int):
             return self._of_one(new, who)
         order = np.argsort(who, kind="stable")

@@ -161,7 +161,6 @@ def halve(every: Sequence[Series], grain: float) -> list[Halved | None]:
 
 
 def _halved(one: Series, middle: float, grain: float) -> Halved | None:
-    """Learns from the first half in time; None where nothing can be learnt."""
     seconds = one.seconds
     if seconds.size < 2 * FEWEST or np.ptp(seconds) <= grain or seconds.min() <= 0:
         return None

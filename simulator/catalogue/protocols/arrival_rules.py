@@ -170,7 +170,6 @@ class Waiting:
         self._busy = False
 
     def _has_room(self) -> bool:
-        """Whether a parked client could read now."""
         return bool(self._parked) and len(self._jobs) <= self._bound
 
     def _resume(self) -> None:

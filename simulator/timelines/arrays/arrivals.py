@@ -274,7 +274,6 @@ class ArrivalsPlayer:
         return Made(at, time, number, commits, self._version + np.cumsum(commits))
 
     def _counts(self, rows: Made) -> tuple[np.ndarray, np.ndarray]:
-        """Returns turns and contributions by the end of each row."""
         return rows.version, self._contributions + np.cumsum(rows.end >= 0)
 
     def _jobs(
@@ -325,7 +324,6 @@ class ArrivalsPlayer:
         return blocks.ended(self._world, own.at(order), *columns), row[order]
 
     def _unapplied(self, buffer: JobArrays) -> Jobs:
-        """Returns the jobs in the buffer when the run ends."""
         size = buffer.client.size
         outcome = np.full(size, int(Outcome.BUFFERED))
         return blocks.ended(

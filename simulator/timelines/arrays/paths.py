@@ -231,7 +231,6 @@ class Paths:
         n: int,
         needed: Bool[np.ndarray, "C n"] | None = None,
     ) -> list[tuple[Purpose | None, np.ndarray | float]]:
-        """Returns how long messages take on the clients' own links, if they do."""
         seconds = self._seconds.get(way)
         if seconds is None and not stage.exists:
             return []

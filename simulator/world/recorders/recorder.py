@@ -252,7 +252,6 @@ class Recorder:
         return self.version - self._read_version[worker]
 
     def _leave(self, worker: int) -> None:
-        """Frees what the worker's job had read."""
         slot = self._read_slot[worker]
         self._read_time[worker], self._timing[worker] = NEVER, None
         self._readers[slot] -= 1
@@ -310,7 +309,6 @@ class Recorder:
         return slot
 
     def _set_write_slot(self, slot: int) -> None:
-        """Sets the register that the last row writes."""
         self._rows[2 - _ROW] = slot
 
     def ended(self, first: int) -> Iterator[tuple[list[int], list[Moment]]]:
@@ -412,7 +410,6 @@ class Recorder:
         return world.losses.sends(worker, timing[4], now - timing[2])
 
     def _finished(self, rows: Rows) -> Rows:
-        """Returns finished rows as they are handed over."""
         return rows
 
     def _add_unfinished(self) -> None:

@@ -95,12 +95,10 @@ class Gathering:
         return timing[0] >= self._began
 
     def _is_too_stale(self, client: int) -> bool:
-        """Whether what a client has read is older than the bound."""
         read = self._recorder.read_version(client)
         return self._recorder.version - read > self._bound
 
     def _give_up(self, client: int) -> None:
-        """Ends a trial whose time is over."""
         current = self._in_round(client)
         over = current and self._enough.tried(client, arrived=False)
         again = not current or self._enough.goes_on(client)

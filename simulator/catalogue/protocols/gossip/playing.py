@@ -117,7 +117,6 @@ class Peers(ABC):
         self._compute(duration, worker)
 
     def _compute(self, duration: float, worker: int) -> None:
-        """Lets a worker compute its gradient."""
         self._world.call(duration, self._end_gradient, worker)
 
     def _end_gradient(self, worker: int) -> None:
@@ -258,7 +257,6 @@ class Pairwise(Peers):
         self._pairs.ask(worker, around[int(number * len(around))], then)
 
     def _transfer(self, pair: Pair) -> None:
-        """Lets the time pass in which two workers exchange their models."""
         for worker in (pair.initiator, pair.partner):
             self._sent[worker] += 1
         delay = self._world.transit(Purpose.UPLOAD, pair.initiator)
