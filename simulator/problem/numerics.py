@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
@@ -100,17 +100,15 @@ def _largest_eigenvalue(
     def times(vector: Array) -> Array:
         return jax.jvp(slope, (weights,), (vector,))[1]
 
-    def once(_: Any, carried: tuple[Array, Array]) -> tuple[Array, Array]:
-        vector, _ = carried
-        image = times(vector)
+    def once(_: int, carried: tuple[Array, Array]) -> tuple[Array, Array]:
+        image = times(carried[0])
         length = jnp.sqrt(jnp.sum(image**2))
         return image / jnp.maximum(length, jnp.finfo(image.dtype).tiny), length
 
     begin = jax.random.normal(jax.random.key(0), weights.shape, weights.dtype)
     begin = begin / jnp.sqrt(jnp.sum(begin**2))
-    return jax.lax.fori_loop(0, ITERATIONS, once, (begin, jnp.zeros((), begin.dtype)))[
-        1
-    ]
+    start = begin, jnp.zeros((), begin.dtype)
+    return jax.lax.fori_loop(0, ITERATIONS, once, start)[1]
 
 
 if TYPE_CHECKING:
@@ -180,62 +178,61 @@ class Numerics:
     @cached_property
     def coupling(self) -> UserFunction | None:
         """What lets rows of a batch look at each other, if anything does."""
-        config = self.config
-        if not own_functions.of_problem(config) or config.transfer is not None:
+        if not own_functions.of_problem(self.config):
             return None
-        return own_functions.coupling(config, self._few)
+        return own_functions.coupling(self.config, self._few)
 
     @cached_property
     def arrays(self) -> Shapes:
         """Shapes of the arrays of a model of rows, in the order of its weights."""
-        model = self._few.model
+        model = _of_rows(self._few).model
         for name in ("shapes", "leaf_shapes"):
             if found := getattr(model, name, None):
                 return found
         return (jax.eval_shape(model.init, jax.random.key(0)).shape,)
 
     @cached_property
-    def _plain(self) -> Any:
-        return self._built(self.data, self.precision)
+    def _plain(self) -> DeviceProblem:
+        return self._built(self.data)
 
     @cached_property
-    def _few(self) -> Any:
-        return self._built(own_functions.first_rows(self.data), self.precision)
+    def _few(self) -> DeviceProblem:
+        return self._built(own_functions.first_rows(self.data))
 
-    def _built(self, data: Dataset, precision: str) -> DeviceProblem:
+    def _built(self, data: Dataset) -> DeviceProblem:
         """Builds the problem of some data, without the least value of its objective."""
-        config, form = self.config, self.form
-        options = {
-            "loss": losses.of_form(form, as_given=config.gives_rows),
-            "reduction": config.reduction,
-            "l2": config.l2,
-            "minimum": float("nan"),
-            "dtype": precision,
-        }
+        config, form, columns = self.config, self.form, self.columns
+        precision = self.precision
+        loss = losses.of_form(form, as_given=config.gives_rows)
         if config.partition.family == "horizontal":
-            classifier = config.model.of_rows(data, form)
-            clients = config.partition.num_clients
-            return horizontal.build(data, classifier, clients, **options)
-        found = self._vertical(data, options)
+            return horizontal.build(
+                data,
+                config.model.of_rows(data, form),
+                config.partition.num_clients,
+                loss=loss,
+                reduction=config.reduction,
+                l2=config.l2,
+                dtype=precision,
+            )
+        of_parties, server, pieces = self.embedding([c.size for c in columns]), None, 1
+        if isinstance(of_parties, PartyNetwork):
+            server = config.server and config.server.network(len(columns), form)
+            pieces = of_parties.views * (config.model.num_frames or 1)
+        found = vertical.build(
+            data,
+            columns,
+            of_parties,
+            loss=loss,
+            reduction=config.reduction,
+            l2=config.l2,
+            dtype=precision,
+            server=server,
+            pieces=pieces,
+        )
         if config.transfer is None:
             return found
         alpha = jnp.asarray(config.transfer.alpha, precision)
         return vertical.TransferProblem(found, jnp.asarray(self.common), alpha)
-
-    def _vertical(
-        self, data: Dataset, options: dict[str, Any]
-    ) -> vertical.VerticalProblem:
-        chosen, columns = self.config.server, self.columns
-        model: Any = self.config.model
-        of_parties = self.embedding([part.size for part in columns])
-        if not isinstance(of_parties, PartyNetwork):
-            return vertical.build(data, columns, of_parties, **options)
-        server = chosen and chosen.network(len(columns), self.form)
-        frames = model.frames if model.sequential else 1
-        pieces = of_parties.views * frames
-        return vertical.build(
-            data, columns, of_parties, server=server, pieces=pieces, **options
-        )
 
     def embedding(self, sizes: Sequence[int]) -> Embedding:
         """Builds the network of parties, of what they add up or send to a server.
@@ -276,7 +273,7 @@ class Numerics:
         )
         if config.partition.family == "horizontal":
             known = known._replace(
-                num_first_layer=lambda: self._plain.model.num_noised,
+                num_first_layer=lambda: _of_rows(self._plain).model.num_noised,
                 estimates=lambda: self._estimates(seed),
             )
         if config.model.is_diagonal and loss == "squared":
@@ -335,4 +332,9 @@ class Numerics:
                 f"clip_bound are taken from the data, got {coupled}, by which rows "
                 f"look at each other; give these numbers"
             )
-        return estimate(self._plain, key_of(seed))
+        return estimate(_of_rows(self._plain), key_of(seed))
+
+
+def _of_rows(problem: DeviceProblem) -> HorizontalProblem:
+    assert isinstance(problem, HorizontalProblem)
+    return problem

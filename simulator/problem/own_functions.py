@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ..parts import functions
 from ..parts.functions import UserFunction
@@ -15,12 +15,12 @@ from . import losses
 from .data.base import Dataset
 from .keys import key_of
 from .models import purity
+from .vertical import TransferProblem, VerticalProblem
 
 if TYPE_CHECKING:
     from ..scenario.scenario import Problem
     from .horizontal import HorizontalProblem
     from .numerics import DeviceProblem
-    from .vertical import VerticalProblem
 
 FEW = 7
 """Training rows that a function is looked at with; their axis is known by it."""
@@ -54,11 +54,7 @@ def first_rows(data: Dataset) -> Dataset:
     )
 
 
-def check(
-    config: "Problem",
-    problem: "HorizontalProblem | VerticalProblem",
-    metrics: Sequence[str],
-) -> None:
+def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -> None:
     """Refuses models, losses and metrics of a user's own that do not fit each other.
 
     Models and losses of this package are not looked at.
@@ -73,11 +69,10 @@ def check(
             should, depends on more than its arguments, or loss or gradient are not
             finite at the start.
     """
-    model = _start(config, problem)
-    few = problem.first(FEW)
+    model = _start(problem)
     found = of_problem(config)
-    if found:
-        _check_loss(found[0], few, model)
+    if found and not isinstance(problem, TransferProblem):
+        _check_loss(found[0], problem.first(FEW), model)
     if config.model.measured_by is not None:
         return
     named = [metric(name) for name in metrics]
@@ -85,9 +80,7 @@ def check(
         _check_metric(each, problem, model)
 
 
-def coupling(
-    config: "Problem", problem: "HorizontalProblem | VerticalProblem"
-) -> UserFunction | None:
+def coupling(config: "Problem", problem: "DeviceProblem") -> UserFunction | None:
     """Returns what lets rows of a batch look at each other, as a contrastive loss does.
 
     Outputs and losses of the first rows are compared with those that the same rows have
@@ -102,12 +95,12 @@ def coupling(
         models and losses of this package, of which it always does.
     """
     found = of_problem(config)
-    if not found:
+    if not found or isinstance(problem, TransferProblem):
         return None
     key = jax.random.key(0)
     model = jax.tree.map(
         lambda leaf: leaf + jax.random.normal(key, leaf.shape, leaf.dtype) / 2,
-        _start(config, problem),
+        _start(problem),
     )
 
     def of_first(count: int) -> tuple[list[PyTree], PyTree]:
@@ -126,17 +119,19 @@ def coupling(
     return None if _alike(each, each_among) else found[0]
 
 
-def _alike(few: Any, more: Any) -> bool:
+def _alike(few: Array, more: Array) -> bool:
     """Says whether numbers of the first rows are those that these have among more."""
     same = more[: len(few)]
     most = float(jnp.nan_to_num(jnp.abs(few), posinf=0.0).max(initial=0.0))
     return bool(jnp.allclose(few, same, NEAR, NEAR * most, equal_nan=True))
 
 
-def _start(config: "Problem", problem: Any) -> PyTree:
+def _start(problem: "DeviceProblem") -> PyTree:
     """Returns a problem's model at a start, with the server's where columns are."""
     model = problem.start(key_of(0))
-    if config.partition.family == "vertical":
+    if isinstance(problem, TransferProblem):
+        return model, None
+    if isinstance(problem, VerticalProblem):
         return model, problem.start_server(key_of(0))
     return model
 
@@ -151,7 +146,9 @@ def of_problem(config: "Problem") -> list[UserFunction]:
     return [UserFunction(name, entry) for entry, name in found.items() if name]
 
 
-def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
+def _check_loss(
+    named: UserFunction, few: "HorizontalProblem | VerticalProblem", model: PyTree
+) -> None:
     """Refuses a loss of the first rows that is no number, or has no slope."""
     own = few.loss
     if isinstance(own, losses.OwnLoss):
@@ -174,7 +171,12 @@ def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
         )
 
 
-def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -> None:
+def _check_each(
+    named: UserFunction,
+    own: losses.OwnLoss,
+    rows: PyTree,
+    few: "HorizontalProblem | VerticalProblem",
+) -> None:
     """Refuses a loss of the user's own that does not give a number of each row."""
     each = functions.calling(*named, lambda: own.function(rows, few.y))
     got = getattr(each, "shape", type(each).__name__)

@@ -166,7 +166,6 @@ def build(
     loss: losses.Loss,
     reduction: str,
     l2: float,
-    minimum: float,
     dtype: str,
     server: Server | None = None,
     pieces: int = 1,
@@ -180,7 +179,6 @@ def build(
         loss: Loss of a sample.
         reduction: Way to combine the losses of a batch.
         l2: Coefficient of each party's regulariser.
-        minimum: Least value of the objective.
         dtype: `float32` or `float64`.
         server: The server's network, if it has one.
         pieces: Pieces of a party's columns, as in `stack`.
@@ -196,7 +194,7 @@ def build(
         x_test=jnp.asarray(x_test, dtype),
         y_test=targets(dataset.y_test, dtype),
         l2=jnp.asarray(l2, dtype),
-        minimum=jnp.asarray(minimum, dtype),
+        minimum=jnp.asarray(jnp.nan, dtype),
         embedding=embedding,
         loss=loss,
         reduction=reduction,

@@ -58,11 +58,8 @@ class Model(Part, ABC):
     """Whether outputs are linear in features and weights."""
     is_diagonal: ClassVar[bool] = False
     """Whether output j is weight j times column j."""
-    transfers: ClassVar[bool] = False
-    """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
-    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
-    may be None where it takes as many as the data have."""
+    """Whether its rows are sequences of frames, each with a class."""
     takes_tokens: ClassVar[bool] = False
     """Whether its rows are sequences of tokens, one a frame."""
     shaped: ClassVar[bool] = False
@@ -105,6 +102,16 @@ class Model(Part, ABC):
     def normalises_batches(self) -> bool:
         """Whether the samples of a batch are normalised together."""
         return False
+
+    @property
+    def num_frames(self) -> int | None:
+        """Frames of a row of a sequence; None where it takes any number."""
+        return None
+
+    @property
+    def num_aligned(self) -> int | None:
+        """Hidden units that transfer learning aligns; None where it has none."""
+        return None
 
     @property
     def num_layers(self) -> int | None:

@@ -6,11 +6,11 @@ leaves there, is that of the one time.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Jaxpr, jaxprs_in_params
 from jaxtyping import PyTree
 
 from ...parts import functions
@@ -68,7 +68,7 @@ def _same(one: list[PyTree], two: list[PyTree]) -> bool:
     )
 
 
-def _bits(constant: Any) -> np.ndarray:
+def _bits(constant: PyTree) -> np.ndarray:
     if isinstance(constant, jax.Array) and jnp.issubdtype(
         constant.dtype, jax.dtypes.prng_key
     ):
@@ -76,19 +76,9 @@ def _bits(constant: Any) -> np.ndarray:
     return np.frombuffer(np.ascontiguousarray(constant).tobytes(), np.uint8)
 
 
-def _primitives(jaxpr: Any) -> Iterator[str]:
+def _primitives(jaxpr: Jaxpr) -> Iterator[str]:
     """Yields the names of all primitives of a program, in those within it too."""
     for equation in jaxpr.eqns:
         yield equation.primitive.name
-        for inner in programs_of(equation):
+        for inner in jaxprs_in_params(equation.params):
             yield from _primitives(inner)
-
-
-def programs_of(equation: Any) -> Iterator[Any]:
-    """Yields the programs within one step of a program, such as a loop's body."""
-    for value in jax.tree.leaves(
-        list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
-    ):
-        inner = getattr(value, "jaxpr", value)
-        if hasattr(inner, "eqns"):
-            yield inner

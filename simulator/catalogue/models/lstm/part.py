@@ -97,6 +97,10 @@ class Lstm(Model):
         return tuple(shape for layer in layers for shape in layer)
 
     @property
+    def num_frames(self) -> int:
+        return self.frames
+
+    @property
     def num_layers(self) -> int:
         return self.layers + 1
 

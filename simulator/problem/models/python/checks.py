@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import KeyPath
 from jaxtyping import PyTree
 
 from ....parts import functions as of_user
@@ -186,7 +186,7 @@ def _check_outputs(
         )
 
 
-def _place(path: Any) -> str:
+def _place(path: KeyPath) -> str:
     return jax.tree_util.keystr(path) or "its top"
 
 

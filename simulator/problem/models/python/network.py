@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Key, Num, PyTree
 
 from ....parts.functions import UserFunction
@@ -38,7 +39,7 @@ class Layout(NamedTuple):
 
     structure: PyTree
     shapes: tuple[tuple[int, ...], ...]
-    types: tuple[Any, ...]
+    types: tuple[np.dtype, ...]
 
     @classmethod
     def of(cls, tree: PyTree) -> "Layout":
@@ -70,7 +71,7 @@ class Layout(NamedTuple):
         return self.tree(found)
 
 
-def vector(tree: Any, dtype: Any) -> Float[Array, " Q"]:
+def vector(tree: PyTree, dtype: DTypeLike) -> Float[Array, " Q"]:
     """Returns all numbers of a tree of arrays, one after the other."""
     leaves = [jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(tree)]
     return jnp.concatenate(leaves) if leaves else jnp.zeros(0, dtype)
@@ -226,7 +227,7 @@ class OwnNetwork:
             self.statistics.given(lax.stop_gradient(measured)),
         )
 
-    def _given(self, x: Float[Array, "S F"], dtype: Any) -> Any:
+    def _given(self, x: Float[Array, "S F"], dtype: DTypeLike) -> PyTree:
         """Returns rows in the shapes in which they were given, numbers in a type."""
 
         def converted(array: Array) -> Array:
