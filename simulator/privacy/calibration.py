@@ -1,8 +1,7 @@
 """Noise for a budget, and what every accountant says of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from ..parts.errors import UserError
 from ..parts.extras import ExtraError
@@ -26,55 +25,14 @@ MECHANISMS: dict[str, Callable[..., Release]] = {
 }
 
 
-class Opinion(NamedTuple):
-    """The result of one accountant for the noise.
-
-    Attributes:
-        name: Name of the accountant.
-        epsilon: Epsilon of all releases; infinite where it has no bound for them.
-        formal: Whether it is proved.
-        within: Whether it is at most the target.
-    """
-
-    name: str
-    epsilon: float
-    formal: bool
-    within: bool
-
-
-class Calibration(NamedTuple):
-    """The least noise for a budget.
-
-    Attributes:
-        multiplier: Noise scale over sensitivity.
-        per_release: Epsilon at delta 0 of one release, amplified by the draw; None
-            where it has none.
-        accountants: Results of all accountants that can account for such releases.
-        protects: What all these epsilons protect.
-        missing: Accountants whose library is not installed.
-    """
-
-    multiplier: float
-    per_release: float | None
-    accountants: tuple[Opinion, ...]
-    protects: str
-    missing: tuple[str, ...] = ()
-
-    @property
-    def reported(self) -> Opinion:
-        """Smallest epsilon that is proved: there is one, by which noise was found."""
-        proved = (one for one in self.accountants if one.formal)
-        return min(proved, key=lambda one: one.epsilon)
-
-
-def calibration(
+def calibrated(
     epsilon: float,
     delta: float,
     releases: int,
     mechanism: str,
     sampling_ratio: float,
     accountant: str,
-) -> Calibration:
+) -> tuple[float, Release]:
     """Finds the least noise with which equal releases stay within a budget.
 
     Args:
@@ -84,6 +42,9 @@ def calibration(
         mechanism: A key of `MECHANISMS`.
         sampling_ratio: Ratio of the client's own draws of distinct samples, in (0, 1].
         accountant: Name of the accountant whose epsilon is held.
+
+    Returns:
+        Noise scale over sensitivity, and one of the releases with it.
 
     Raises:
         UserError: an argument is out of its range, or no noise is enough.
@@ -95,8 +56,18 @@ def calibration(
         )
     event = partial(MECHANISMS[mechanism], sampling_ratio=sampling_ratio)
     multiplier = calibrate(epsilon, delta, releases, make(accountant), event)
-    release = event(multiplier)
-    opinions, missing = [], []
+    return multiplier, event(multiplier)
+
+
+def opinions(
+    release: Release, releases: int, delta: float, accountant: str
+) -> Iterator[tuple[str, float | None, bool]]:
+    """Yields what each accountant says of equal releases that it can account for.
+
+    That is its name; epsilon, infinite where it has no bound, None where its library is
+    not installed; and whether that is proved. A slow one is left out of many releases,
+    unless it is `accountant`.
+    """
     for part in known():
         too_slow = part.slow and releases > SLOW and accountant != part.name
         if too_slow or part.counts_all:  # here are the messages of one client
@@ -107,14 +78,14 @@ def calibration(
         except UserError:  # it has no such releases
             continue
         try:
-            found = one.epsilon(delta)
+            yield part.name, one.epsilon(delta), one.formal
         except ExtraError:
-            missing.append(part.name)
-            continue
-        within = found <= epsilon * (1 + 1e-9)
-        opinions.append(Opinion(part.name, found, one.formal, within))
-    pure = release.pure_epsilon if release.is_pure else None
-    protects = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
-    if sampling_ratio == 1:
-        protects += f"; or {CONTRIBUTION} (clip: contribution, sensitivity 2 C)"
-    return Calibration(multiplier, pure, tuple(opinions), protects, tuple(missing))
+            yield part.name, None, False
+
+
+def protects(sampling_ratio: float) -> str:
+    """Returns what these epsilons protect."""
+    sample = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
+    if sampling_ratio != 1:
+        return sample
+    return f"{sample}; or {CONTRIBUTION} (clip: contribution, sensitivity 2 C)"

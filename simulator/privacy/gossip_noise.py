@@ -12,8 +12,7 @@ from pydantic import Field, model_validator
 
 from ..parts.base import Config
 from ..parts.errors import ScenarioError
-from .adp2sgd import theorem2
-from .adp2sgd.lemmas import GossipSetting, sensitivity
+from .adp2sgd import GossipSetting, least_noise, sensitivity, smallest_epsilon
 from .releases import Gaussian
 
 Positive = Annotated[float, Field(gt=0)]
@@ -97,7 +96,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         lipschitz=noise.bound,
         delta=budget.delta,
     )
-    best, why = theorem2.least_noise(setting, budget.epsilon)
+    best, why = least_noise(setting, budget.epsilon)
     if best is None:
         raise ScenarioError(_refusal(setting, budget.epsilon, why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
@@ -106,7 +105,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
     """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    least = theorem2.smallest_epsilon(setting).epsilon
+    least = smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
             f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "
@@ -120,7 +119,7 @@ def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
         )
     # The least of all mu is not on the grid; some epsilon a little above it is.
     near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
-    met = (e for e in near if theorem2.least_noise(setting, e)[0])
+    met = (e for e in near if least_noise(setting, e)[0])
     return (
         f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
         f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"
