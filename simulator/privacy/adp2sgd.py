@@ -20,8 +20,8 @@ Lemma 2 has two conditions. Whether they hold is a result, not an error: where o
 epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03). z is
 the noise over the sensitivity, gamma the subsampling rate, alpha the order.
 
-Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; Mironov (2017);
-decisions (A-) are in evidence/pages/decisions.md.
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; Mironov
+(2017); decisions (A-) are in evidence/pages/decisions.md.
 """
 
 import math
