@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import jax
@@ -117,7 +116,6 @@ def drawn(
     return unit * limit
 
 
-@dataclass(frozen=True)
 class LayeredNetwork(ABC):
     """Layers whose arrays are one flat vector."""
 
@@ -158,7 +156,6 @@ class LayeredNetwork(ABC):
         """Returns the outputs for a block of rows; noise only as `hidden_shapes`."""
 
 
-@dataclass(frozen=True)
 class FlatNetwork(LayeredNetwork, Plain):
     """A plain classifier of layers."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from ....problem.models.flat import FlatNetwork, LayeredNetwork, drawn
+from ....problem.models.flat import FlatNetwork, drawn
 from ....problem.models.parts import Shapes, size
 from .layers import both_ways, last_of
 from .part import Lstm
@@ -88,21 +88,13 @@ class LstmNetwork(FlatNetwork):
         return dense @ projected.T + bias[:, None]
 
 
-@dataclass(frozen=True)
-class PartyLstm(LayeredNetwork):
+class PartyLstm(LstmNetwork):
     """Bidirectional LSTM layers, and one forwards whose last outputs are sent.
 
-    Attributes:
-        config: Options: layers, cells and frames of a row.
-        num_outputs: Number of cells of the last layer, `C`.
-        num_features: Number of columns of a row, of all of its frames.
+    `num_outputs` are the cells of the last layer. The cell is that of `LstmNetwork`.
 
-    Source: VAFL, appendix G (MIMIC-III); the cell is that of `LstmNetwork`.
+    Source: VAFL, appendix G (MIMIC-III).
     """
-
-    config: Lstm
-    num_outputs: int
-    num_features: int
 
     @property
     def shapes(self) -> Shapes:
@@ -124,10 +116,6 @@ class PartyLstm(LayeredNetwork):
         cells = [self.config.cells] * self.config.layers + [self.num_outputs]
         limits = [1 / math.sqrt(fan) for fan in cells for _ in range(OF_LAYER)]
         return drawn(key, self.shapes, limits)
-
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
 
     def _outputs(
         self,
