@@ -164,9 +164,9 @@ def calibrate(
     ] = "rdp",
 ) -> None:
     """Finds the noise with which a client stays within a privacy budget."""
-    from ..privacy import calibration
+    from ..privacy import budgets
 
-    multiplier, release = calibration.calibrated(
+    multiplier, release = budgets.calibrated(
         epsilon, delta, releases, mechanism, sampling_ratio, accountant
     )
     out.say(
@@ -175,13 +175,11 @@ def calibrate(
     )
     if release.is_pure:
         out.say(f"epsilon of a message: {release.pure_epsilon:.6g}")
-    out.say(f"epsilon protects: {calibration.protects(sampling_ratio)}")
+    out.say(f"epsilon protects: {budgets.protects(sampling_ratio)}")
     heads = "accountant", f"epsilon at delta {delta:g}", "proved", f"within {epsilon:g}"
     table = Table(*heads, box=None)
     missing, proved = [], []
-    for name, bound, formal in calibration.opinions(
-        release, releases, delta, accountant
-    ):
+    for name, bound, formal in budgets.opinions(release, releases, delta, accountant):
         if bound is None:
             missing.append(name)
             continue

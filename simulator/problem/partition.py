@@ -1,6 +1,7 @@
 """The base of partitions by rows, what several share, and the pairing with speed."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -94,6 +95,25 @@ Shares = list[Int[np.ndarray, " _"]]
 """Ids of the training rows of each client, ascending."""
 ORDER, DEAL, PROPORTIONS = 0, 1, 2
 """Second key of a stream: the order of the rows, of the shards, and proportions."""
+
+
+class Parties(Part, ABC):
+    """A division of the columns among parties, who hold some of all rows."""
+
+    family: ClassVar[str] = "vertical"
+
+    @property
+    @abstractmethod
+    def num_clients(self) -> int:
+        """Number of parties."""
+
+    @abstractmethod
+    def make(self, dataset: Dataset) -> Columns:
+        """Returns the columns of each party, in the order of the parties.
+
+        Raises:
+            ScenarioError: The columns cannot be divided so.
+        """
 
 
 class Horizontal(Part):

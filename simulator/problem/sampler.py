@@ -22,8 +22,6 @@ ORDERED = 4
 AT_ONCE = 2**17
 """Numbers that are worked on at once, as many as stay in a core's cache."""
 
-AHEAD = 16
-"""Number of jobs whose batches are drawn when one is asked for."""
 SHUFFLED = 1024
 """Least number of ids for which permutations are drawn together."""
 REMEMBERED = 2**22
@@ -101,7 +99,6 @@ class Sampler:
         self._lengths = np.array(
             [max(1, SHUFFLED // pool.size) * pool.size for pool in pools]
         )
-        self._ahead = lru_cache(maxsize=4096)(self._successive)
         kept = max(16, REMEMBERED // max(largest, SHUFFLED))
         self._epochs = lru_cache(maxsize=kept)(self._permuted)
 
@@ -114,12 +111,7 @@ class Sampler:
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
         """Returns the sample ids of one job, those of its first local batch first."""
-        if self._sampling == "shuffled":
-            first, start = divmod(job * self.width, int(self._length(client)))
-            last = first + (start + self.width - 1) // int(self._length(client))
-            drawn = [self._epochs(client, block) for block in range(first, last + 1)]
-            return np.concatenate(drawn)[start : start + self.width]
-        return self._ahead(client, job // AHEAD)[job % AHEAD]
+        return self._drawn(np.array([client]), np.array([job]))[0]
 
     def attach(self, rows: Rows) -> Int[np.ndarray, "T V S"]:
         """Returns the samples of every row: `V` is `W`, or 1 where they are common.
@@ -240,10 +232,6 @@ class Sampler:
             )
         return found[:, :width]
 
-    def _successive(self, client: int, block: int) -> Int[np.ndarray, "J S"]:
-        job = np.arange(block * AHEAD, (block + 1) * AHEAD)
-        return self._independent(np.full(AHEAD, client), job)
-
     def _shuffled(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
     ) -> Int[np.ndarray, "j S"]:
@@ -252,7 +240,7 @@ class Sampler:
         A sequence consists of blocks of whole epochs. The blocks that a chunk needs are
         concatenated, and one index finds every sample in them.
         """
-        length = self._length(client)
+        length = self._lengths[client if len(self._pools) > 1 else 0]
         start = job.astype(np.int64) * self.width
         first, last = start // length, (start + self.width - 1) // length
         spans = last - first + 1
@@ -270,25 +258,13 @@ class Sampler:
 
     def _permuted(self, client: int, block: int) -> Int[np.ndarray, " n"]:
         """Returns successive epochs of a client, a permutation of its samples each."""
-        pool = self._pool(client)
-        epochs = int(self._length(client)) // pool.size
+        own = client if len(self._pools) > 1 else 0
+        pool, epochs = self._pools[own], self._lengths[own] // self._sizes[own]
         tiled = np.broadcast_to(pool, (epochs, pool.size))
-        return self._stream(client, block).permuted(tiled, axis=1).reshape(-1)
-
-    def _pool(self, client: int) -> Int[np.ndarray, " n"]:
-        return self._pools[client if len(self._pools) > 1 else 0]
-
-    def _length(
-        self, client: int | Int[np.ndarray, " j"]
-    ) -> np.int64 | Int[np.ndarray, " j"]:
-        """Returns the ids in each of a client's blocks, or of one for all clients."""
-        return self._lengths[client if len(self._pools) > 1 else 0]
-
-    def _stream(self, client: int, block: int) -> np.random.Generator:
         # A common batch has a stream of its own, apart from every client's.
-        return self._streams.at(
-            Purpose.SAMPLES, 2**32 if self.common else client, block
-        )
+        key = 2**32 if self.common else client
+        draw = self._streams.at(Purpose.SAMPLES, key, block)
+        return draw.permuted(tiled, axis=1).reshape(-1)
 
 
 class UnevenSampler(Sampler):
@@ -367,9 +343,6 @@ class UnevenSampler(Sampler):
 
     def _check(self, size: int, smallest: int) -> None:
         """Refuses nothing: batches are as short as shares are."""
-
-    def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
-        return self._drawn(np.array([client]), np.array([job]))[0]
 
     def _drawn(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]

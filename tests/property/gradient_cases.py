@@ -11,8 +11,11 @@ import numpy as np
 
 from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork, DeepCnnNetwork
 from stalesim.simulator.catalogue.models.cnn.part import Cnn, DeepCnn
-from stalesim.simulator.catalogue.models.lstm.layers import both_ways
-from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork, PartyLstm
+from stalesim.simulator.catalogue.models.lstm.network import (
+    LstmNetwork,
+    PartyLstm,
+    both_ways,
+)
 from stalesim.simulator.catalogue.models.lstm.part import Lstm
 from stalesim.simulator.catalogue.models.mlp.network import MlpNetwork
 from stalesim.simulator.catalogue.models.transformer.network import TransformerNetwork

@@ -10,7 +10,7 @@ import pytest
 from stalesim.simulator.catalogue.data import mnist
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import numerical
-from stalesim.simulator.privacy.calibration import calibrated, opinions
+from stalesim.simulator.privacy.budgets import calibrated, opinions
 from stalesim.simulator.privacy.releases import Gaussian
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"

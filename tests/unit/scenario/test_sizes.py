@@ -24,7 +24,7 @@ from stalesim.simulator.parts.base import MOST_CLIENTS, NESTED, Config, tag
 from stalesim.simulator.parts.catalogue import KINDS, own
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.parts.messages import first_error
-from stalesim.simulator.privacy.calibration import calibrated
+from stalesim.simulator.privacy.budgets import calibrated
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
