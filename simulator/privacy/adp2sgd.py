@@ -267,11 +267,6 @@ class Achieved(NamedTuple):
 def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
-    Args:
-        setting: Setting as published, or a worker's own.
-        epsilon: Target, > 0.
-        mu: Share of it that is Renyi divergence, in (0, 1).
-
     Raises:
         UserError: an argument is out of its range; a failed condition is a result.
 
@@ -289,11 +284,6 @@ def least_noise(
     setting: GossipSetting, epsilon: float, grid: Sequence[float] = GRID
 ) -> tuple[SufficientNoise | None, str]:
     """Finds the mu with the least noise among those for which equation 7 holds.
-
-    Args:
-        setting: Setting as published, or a worker's own.
-        epsilon: Target, > 0.
-        grid: Values of mu in (0, 1), at least one.
 
     Returns:
         The noise and "", or None and a sentence that says why no mu is admissible.
@@ -350,9 +340,6 @@ def smallest_epsilon(setting: GossipSetting) -> Achieved:
     """Finds the least epsilon for which there is an admissible noise.
 
     More noise lowers the divergence, and with it the largest order of Lemma 2.
-
-    Args:
-        setting: Setting as published, or a worker's own.
 
     Returns:
         It and its noise; epsilon is inf where no noise is admissible.

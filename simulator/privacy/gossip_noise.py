@@ -72,11 +72,6 @@ class Budget(Config):
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     """Returns the standard deviation that is stated, or that Theorem 2 asks for.
 
-    Args:
-        noise: Its configuration.
-        num_samples: n of each worker.
-        batch: B.
-
     Returns:
         That of the gradient which gets the noise. With the paper's sensitivity, what
         the theorem has for the mean is taken as it is for the sum (A-02).
@@ -104,7 +99,6 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 
 def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
-    """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
     least = smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
@@ -127,14 +121,7 @@ def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
 
 
 def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
-    """Returns one gradient's release, amplified by the worker's own draw alone.
-
-    Args:
-        noise: Its configuration.
-        sigma: Standard deviation of the noise, >= 0.
-        n: Samples of the worker.
-        batch: B, distinct ones.
-    """
+    """Returns one gradient's release, amplified by the worker's own draw alone."""
     moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 

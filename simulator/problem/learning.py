@@ -151,10 +151,7 @@ class Learning:
         """The problem on the device; imports JAX."""
         from .numerics import Numerics
 
-        facts = self.config, self.precision, self.data, self.form
-        if self.config.partition.family == "horizontal":
-            return Numerics(*facts)
-        return Numerics(*facts, self.columns, self.common)
+        return Numerics(self)
 
     def check_metrics(self, metrics: Sequence[str]) -> None:
         """Refuses metrics that the data or the model do not have.
@@ -181,10 +178,6 @@ class Learning:
 def learning(config: "Problem", precision: str = "float32") -> Learning:
     """Returns what a problem's runs learn, once for all that share it.
 
-    Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
-        precision: Type in which features are kept, `float32` or `float64`.
-
     Raises:
         DataError: As in `dataset`.
         ScenarioError: The loss does not fit the data.
@@ -193,7 +186,6 @@ def learning(config: "Problem", precision: str = "float32") -> Learning:
 
 
 def _check_rows(config: "Problem", data: Dataset, form: outputs.OutputForm) -> None:
-    """Refuses models that do not take the data's rows, or have other positions."""
     model, frames = config.model, form.positions
     if frames and config.partition.family != "horizontal":
         raise ScenarioError(
@@ -309,7 +301,6 @@ def shares(
 def _divided(
     learning: Learning, seed: int, *, pooled: bool
 ) -> tuple[list[Int[np.ndarray, " _"]], tuple[int, ...]]:
-    """Returns the pools of samples, and the number of columns of each client."""
     partition, (N, P) = learning.config.partition, learning.data.x_train.shape
     if pooled:
         return [np.arange(N)], (P,)

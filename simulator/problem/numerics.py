@@ -9,19 +9,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from ..parts.functions import UserFunction
 from ..parts.metrics import MINIMUM, facts, metric
 from . import convex, horizontal, losses, own_functions, vertical
 from .constants import Constants, remembered
 from .data.base import Dataset
-from .data.outputs import OutputForm
 from .horizontal import HorizontalProblem
 from .keys import key_of
 from .models.base import Embedding
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
+
+if TYPE_CHECKING:
+    from .learning import Learning
 
 BLOCK = 64
 """Number of samples whose gradients are in memory at once."""
@@ -49,10 +51,6 @@ class Estimates(NamedTuple):
 
 def estimate(problem: HorizontalProblem, key: Key[Array, ""]) -> Estimates:
     """Measures the constants of a problem, the regulariser included.
-
-    Args:
-        problem: Problem that is divided by rows.
-        key: Key of the run's initial weights.
 
     Source: the definitions of MAPA, section 1 (M-25).
     """
@@ -111,39 +109,16 @@ def _largest_eigenvalue(
     return jax.lax.fori_loop(0, ITERATIONS, once, start)[1]
 
 
-if TYPE_CHECKING:
-    from ..scenario.scenario import Problem
-
-DeviceProblem = (
-    horizontal.HorizontalProblem | vertical.VerticalProblem | vertical.TransferProblem
-)
-"""A problem on the device: all of them have `start`, `objective` and `evaluate`."""
+DeviceProblem = horizontal.HorizontalProblem | vertical.VerticalProblem
+"""A problem on the device: both have `start`, `objective` and `evaluate`."""
 
 
 class Numerics:
-    """What a problem is on the device; each part is made when it is first asked for.
+    """What a problem is on the device; each part is made when it is first asked for."""
 
-    Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
-        precision: Type of weights and features, `float32` or `float64`.
-        data: Training and test data.
-        form: Outputs that the loss takes.
-        columns: Columns of each party; none where data are divided by rows.
-        common: Samples that all parties hold; none where data are divided by rows.
-    """
-
-    def __init__(
-        self,
-        config: "Problem",
-        precision: str,
-        data: Dataset,
-        form: OutputForm,
-        columns: Sequence[Int[np.ndarray, " _"]] = (),
-        common: Sequence[int] | Int[np.ndarray, " n"] = (),
-    ) -> None:
-        self.config, self.precision = config, precision
-        self.data, self.form = data, form
-        self.columns, self.common = list(columns), common
+    def __init__(self, learning: "Learning") -> None:
+        self.config, self.precision = learning.config, learning.precision
+        self.data, self.form, self._learning = learning.data, learning.form, learning
 
     def problem(
         self, metrics: Sequence[str] = (), *, bias: bool = True
@@ -165,9 +140,6 @@ class Numerics:
         """Refuses functions of a user's own that cannot be used.
 
         They are called with the first rows alone, which is quick.
-
-        Args:
-            metrics: Names of the metrics that are evaluated.
 
         Raises:
             ScenarioError: As `own_functions.check`.
@@ -201,8 +173,7 @@ class Numerics:
 
     def _built(self, data: Dataset) -> DeviceProblem:
         """Builds the problem of some data, without the least value of its objective."""
-        config, form, columns = self.config, self.form, self.columns
-        precision = self.precision
+        config, form, precision = self.config, self.form, self.precision
         loss = losses.of_form(form, as_given=config.gives_rows)
         if config.partition.family == "horizontal":
             return horizontal.build(
@@ -214,6 +185,7 @@ class Numerics:
                 l2=config.l2,
                 dtype=precision,
             )
+        columns = self._learning.columns
         of_parties, server, pieces = self.embedding([c.size for c in columns]), None, 1
         if isinstance(of_parties, PartyNetwork):
             server = config.server and config.server.network(len(columns), form)
@@ -231,14 +203,11 @@ class Numerics:
         )
         if config.transfer is None:
             return found
-        alpha = jnp.asarray(config.transfer.alpha, precision)
-        return vertical.TransferProblem(found, jnp.asarray(self.common), alpha)
+        common = jnp.asarray(self._learning.common)
+        return vertical.TransferProblem.of(found, common, config.transfer.alpha)
 
     def embedding(self, sizes: Sequence[int]) -> Embedding:
         """Builds the network of parties, of what they add up or send to a server.
-
-        Args:
-            sizes: Columns of each party.
 
         Raises:
             ScenarioError: The columns do not fit the model.
@@ -259,13 +228,7 @@ class Numerics:
     def constants(
         self, *, bias: bool, commits_per_epoch: float, seed: int
     ) -> Constants:
-        """Returns what is known of a convex objective, and what can be measured.
-
-        Args:
-            bias: Whether the model has a bias.
-            commits_per_epoch: Commits of a pass over the data.
-            seed: Seed of the run, whose initial model the measurements are at.
-        """
+        """Returns what is known of a convex objective, and what can be measured."""
         config, loss = self.config, self.form.loss
         known = Constants(
             num_clients=config.partition.num_clients,
@@ -289,7 +252,6 @@ class Numerics:
 
     @cached_property
     def _diagonal(self) -> tuple[float, float, float]:
-        """L, mu and the least value of a diagonal quadratic objective."""
         data = self.data
         return convex.diagonal(data.x_train, data.y_train, self.config.l2)
 
@@ -305,7 +267,6 @@ class Numerics:
 
     @remembered
     def _smoothness(self, *, bias: bool) -> float:
-        """Returns L of a convex objective; an eigenvalue of its features."""
         x, l2 = self.data.x_train, self.config.l2
         return convex.smoothness(x, self.form.loss, l2, bias=bias)
 
@@ -315,8 +276,8 @@ class Numerics:
         config = self.config
         if config.partition.family != "vertical":
             return ()
-        x, loss = self.data.x_train, self.form.loss
-        return convex.smoothness_of_parties(x, self.columns, loss, config.l2)
+        x, columns = self.data.x_train, self._learning.columns
+        return convex.smoothness_of_parties(x, columns, self.form.loss, config.l2)
 
     @remembered
     def _estimates(self, seed: int) -> Estimates:

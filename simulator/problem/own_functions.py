@@ -15,7 +15,7 @@ from . import losses
 from .data.base import Dataset
 from .keys import key_of
 from .models import purity
-from .vertical import TransferProblem, VerticalProblem
+from .vertical import VerticalProblem
 
 if TYPE_CHECKING:
     from ..scenario.scenario import Problem
@@ -35,12 +35,7 @@ ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 
 
 def given(config: "Problem", metrics: Sequence[str]) -> bool:
-    """Says whether a problem has models, losses or metrics of the user's own.
-
-    Args:
-        config: The problem's configuration.
-        metrics: Names of the metrics that are evaluated.
-    """
+    """Says whether a problem has models, losses or metrics of the user's own."""
     return bool(of_problem(config) or any(metric(name).is_own for name in metrics))
 
 
@@ -59,11 +54,6 @@ def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -
 
     Models and losses of this package are not looked at.
 
-    Args:
-        config: The problem's configuration.
-        problem: The problem on the device, perhaps of few rows.
-        metrics: Names of the metrics that are evaluated.
-
     Raises:
         ScenarioError: A function of the user's fails, or gives anything else than it
             should, depends on more than its arguments, or loss or gradient are not
@@ -71,7 +61,7 @@ def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -
     """
     model = _start(problem)
     found = of_problem(config)
-    if found and not isinstance(problem, TransferProblem):
+    if found:
         _check_loss(found[0], problem.first(FEW), model)
     if config.model.measured_by is not None:
         return
@@ -86,16 +76,12 @@ def coupling(config: "Problem", problem: "DeviceProblem") -> UserFunction | None
     Outputs and losses of the first rows are compared with those that the same rows have
     among more, at a model that is not special as the start may be.
 
-    Args:
-        config: The problem's configuration.
-        problem: The problem on the device, of some rows.
-
     Returns:
         The user's model or loss; None where a row's loss follows from itself, and for
         models and losses of this package, of which it always does.
     """
     found = of_problem(config)
-    if not found or isinstance(problem, TransferProblem):
+    if not found:
         return None
     key = jax.random.key(0)
     model = jax.tree.map(
@@ -129,8 +115,6 @@ def _alike(few: Array, more: Array) -> bool:
 def _start(problem: "DeviceProblem") -> PyTree:
     """Returns a problem's model at a start, with the server's where columns are."""
     model = problem.start(key_of(0))
-    if isinstance(problem, TransferProblem):
-        return model, None
     if isinstance(problem, VerticalProblem):
         return model, problem.start_server(key_of(0))
     return model
@@ -149,7 +133,6 @@ def of_problem(config: "Problem") -> list[UserFunction]:
 def _check_loss(
     named: UserFunction, few: "HorizontalProblem | VerticalProblem", model: PyTree
 ) -> None:
-    """Refuses a loss of the first rows that is no number, or has no slope."""
     own = few.loss
     if isinstance(own, losses.OwnLoss):
         outputs = functions.calling(*named, lambda: few.outputs(model))
@@ -177,7 +160,6 @@ def _check_each(
     rows: PyTree,
     few: "HorizontalProblem | VerticalProblem",
 ) -> None:
-    """Refuses a loss of the user's own that does not give a number of each row."""
     each = functions.calling(*named, lambda: own.function(rows, few.y))
     got = getattr(each, "shape", type(each).__name__)
     if got != few.y.shape[:1]:
@@ -195,7 +177,6 @@ def _check_each(
 
 
 def _check_metric(record: Metric, problem: "DeviceProblem", model: PyTree) -> None:
-    """Refuses a metric that is not one floating number, of its arguments alone."""
     named = UserFunction(record.compute, f"evaluate.metrics: {record.name}")
     evaluated = partial(problem.evaluate, metrics=(record.name,))
     found = functions.calling(*named, lambda: jax.eval_shape(evaluated, model))

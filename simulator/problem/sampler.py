@@ -370,12 +370,7 @@ class UnevenSampler(Sampler):
 
 
 def alike(samplers: Sequence[Sampler], least: int = 0) -> list[Sampler]:
-    """Returns samplers whose jobs have places alike, so that one program takes them.
-
-    Args:
-        samplers: Those of runs that are executed together.
-        least: Least number of batches with a place, where clients have their own.
-    """
+    """Returns samplers whose jobs have places alike, so that one program takes them."""
     if all(sampler.own_steps is None for sampler in samplers):
         return list(samplers)
     steps = max(least, *(sampler.steps for sampler in samplers))
@@ -396,7 +391,6 @@ def _repeats(
 
 
 def _parts(start: int, stop: int, width: int) -> list[slice]:
-    """Returns pieces of jobs whose numbers fit the cache."""
     size = max(1, AT_ONCE // width)
     return [slice(at, min(at + size, stop)) for at in range(start, stop, size)]
 

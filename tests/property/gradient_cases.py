@@ -180,7 +180,7 @@ def transfer(draw: Draw) -> Case:
             x, jnp.asarray(y), x, jnp.asarray(y), jnp.asarray(0.3), jnp.asarray(0.0),
             model, "taylor", "mean", (features,) * 2,
         )  # fmt: skip
-        problem = TransferProblem(vertical, jnp.asarray(common), jnp.asarray(0.7))
+        problem = TransferProblem.of(vertical, jnp.asarray(common), 0.7)
         return problem.objective((weights, None))
 
     return Case(objective, (0.4 * draw.normal(2, size), x), 2)

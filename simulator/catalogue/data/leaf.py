@@ -86,9 +86,6 @@ class Leaf(Data, ABC):
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
         """Returns training and test rows of the users that are asked for.
 
-        Args:
-            paths: Files of both halves.
-
         Raises:
             DataError: A file is damaged or holds something else.
             ScenarioError: There are fewer users.
@@ -165,13 +162,7 @@ def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
 
 
 def recorded(folder: str, origin: str, licence: str) -> Published:
-    """Returns what is known of a set of LEAF, of which nothing official is published.
-
-    Args:
-        folder: Its folder in LEAF's repository, below `data`.
-        origin: What it was made of.
-        licence: Licence of what it was made of.
-    """
+    """Returns what is known of a set of LEAF: nothing official is published of it."""
     return Published(
         origin=f"github.com/TalwalkarLab/leaf, data/{folder} (Caldas et al., 2018), "
         f"from {origin}",
@@ -288,7 +279,6 @@ class LeafShakespeare(TokenRows, Leaf):
 
 
 def _numbers(texts: list[str]) -> UInt8[np.ndarray, " n"]:
-    """Returns the numbers of the characters of some texts."""
     # Ascii, since a full set has 340 million characters; it refuses others.
     codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8)
     numbers = NUMBER[codes]

@@ -1,7 +1,7 @@
 """Drawn data for trying things out: tables with views, images, series. No files.
 
-`SyntheticLogistic` has labels of a planted model. One recipe makes the others: a row has
-a class and hidden factors, normal about the means of its class. The model sees mixtures
+`SyntheticLogistic` has labels of a planted model. One recipe makes the others: a row
+has a class and hidden factors, normal about the means of it. The model sees mixtures
 of the factors, with noise: columns of a table, pixels of an image, features of a frame.
 Every view has mixtures of its own, so that each one contains something of the class,
 and all together contain more.
@@ -223,14 +223,12 @@ class SyntheticSeries(Synthetic):
 
 
 def _classes(draw: Draw, num: int, num_classes: int) -> Int[np.ndarray, " N"]:
-    """Returns the class of each row, all equally frequent, in any order."""
     return draw.permutation(np.arange(num) % num_classes)
 
 
 def _factors(
     draw: Draw, y: Int[np.ndarray, " N"], num_classes: int
 ) -> Float[np.ndarray, "N K"]:
-    """Returns the hidden factors of rows, or of frames, of some classes."""
     means = SPREAD * draw.standard_normal((num_classes, FACTORS))
     return means[y] + draw.standard_normal((y.size, FACTORS))
 

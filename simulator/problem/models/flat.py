@@ -101,11 +101,6 @@ def drawn(
 
     Values are single precision in all runs, so that those in double precision start
     from the same.
-
-    Args:
-        key: Key of the draw.
-        shapes: Shapes of the arrays, in their order in the vector.
-        limits: Limit of each array, which broadcasts to it.
     """
     wide = [
         np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1)

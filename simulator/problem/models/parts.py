@@ -24,11 +24,7 @@ def size(shapes: Shapes) -> int:
 
 
 def between(shapes: Shapes) -> tuple[bool, ...]:
-    """Says of each array whether it is a matrix between the first layer and the last.
-
-    Args:
-        shapes: Shapes of the arrays, layer by layer; those of one axis are biases.
-    """
+    """Says of each array whether it is a matrix between the first and last layer."""
     layers = [number for number, shape in enumerate(shapes) if len(shape) > 1]
     inner = layers[1:-1]
     return tuple(n in inner and len(shape) == 2 for n, shape in enumerate(shapes))
@@ -133,23 +129,10 @@ class Model(Part, ABC):
         return self.num_weights(num_features, num_outputs)
 
     def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
-        """Returns the weights of all parties' networks together.
-
-        Args:
-            widths: Columns of each party, of one of its views.
-            num_outputs: Numbers that it sends of a sample, of a view.
-        """
-        alike = Counter(self.widths_of_parties(widths))
+        """Returns the weights of all parties' networks together."""
+        alike = Counter(widths)
         each = {width: self.party_weights(width, num_outputs) for width in alike}
         return sum(each[width] * number for width, number in alike.items())
-
-    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
-        """Returns the columns that each party's network is made for.
-
-        Args:
-            widths: Columns of each party, of one of its views.
-        """
-        return widths
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.

@@ -24,11 +24,6 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 def check(named: UserFunction, run: Callable[..., PyTree], *arguments: PyTree) -> None:
     """Refuses calls of Python while a program runs, and state outside the arguments.
 
-    Args:
-        named: Name of the function, for messages.
-        run: Calls it.
-        arguments: Arguments of `run`, or their shapes and types.
-
     Raises:
         ScenarioError: Naming what was found.
     """

@@ -179,15 +179,7 @@ def last_of(
     bias_inputs: Float[Array, " G"],
     bias_outputs: Float[Array, " G"],
 ) -> Float[Array, "S H"]:
-    """Applies an LSTM layer forwards in time; returns its outputs for the last frame.
-
-    Args:
-        x: Inputs of each frame and sample.
-        of_inputs: Weights from a frame's inputs to the gates, as in `both_ways`.
-        of_outputs: Weights from the layer's outputs for the previous frame.
-        bias_inputs: Biases of the gates.
-        bias_outputs: Biases that are added to these.
-    """
+    """Applies an LSTM layer forwards; returns its outputs for the last frame."""
     bias = (bias_inputs + bias_outputs)[None, None, :]
     gates = jnp.einsum("lsi,gi->lsg", x, of_inputs) + bias
     start = jnp.zeros((x.shape[1], of_outputs.shape[1]), gates.dtype)

@@ -113,7 +113,6 @@ def _names(function: Callable[..., PyTree]) -> list[str]:
 
 
 def _required(function: Callable[..., PyTree]) -> list[str]:
-    """Returns the arguments without which a function cannot be called."""
     many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         name

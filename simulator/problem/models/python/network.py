@@ -69,11 +69,6 @@ class OwnNetwork:
     ) -> None:
         """Looks at a model once, without computing anything.
 
-        Args:
-            named: Name of the model.
-            form: Outputs that the loss takes.
-            rows: Inputs of a row.
-
         Raises:
             ScenarioError: There is no such model, or it cannot be used here.
         """
@@ -120,12 +115,7 @@ class OwnNetwork:
     def init(
         self, key: Key[Array, ""], num_features: int | None = None
     ) -> Float[Array, " P"]:
-        """Returns the weights and statistics at the start, in single precision.
-
-        Args:
-            key: Key of the run, or of the party.
-            num_features: Columns of a party; all have the network of the widest.
-        """
+        """Returns the weights and statistics at the start, in single precision."""
         # Runs in double precision start from the same numbers.
         with jax.enable_x64(False):
             weights, statistics = self._functions.init(key, self._example(1))
@@ -172,11 +162,6 @@ class OwnNetwork:
     ) -> tuple[PyTree, Float[Array, " Q"]]:
         """Returns the outputs of a batch in training, and statistics of the batch.
 
-        Args:
-            weights: Vector of the model.
-            x: Rows of the batch.
-            key: Key of what is drawn; None of a model that draws nothing.
-
         Returns:
             The outputs; and the statistics of which a step takes a part into the
             running ones, such that these become what the model itself makes of them.
@@ -193,7 +178,6 @@ class OwnNetwork:
         return self._laid_out(outputs), before + (new - before) / share
 
     def _trees(self, weights: Float[Array, " P"]) -> tuple[PyTree, PyTree]:
-        """Returns weights and statistics as the model has them."""
         learned, measured = jnp.split(weights, [self.num_noised])
         statistics = tree_of(lax.stop_gradient(measured), self.statistics)
         return tree_of(learned, self.weights), statistics

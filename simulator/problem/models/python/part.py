@@ -64,5 +64,6 @@ class Python(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return self.make(num_outputs, num_features, "vertical").num_weights
 
-    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
-        return [max(widths)] * len(widths)
+    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
+        # All have the network of the widest.
+        return len(widths) * self.num_weights(max(widths), num_outputs)

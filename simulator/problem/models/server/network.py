@@ -82,23 +82,13 @@ class OwnServerNetwork(OwnNetwork):
     """A model whose rows are the vectors of all parties: `[M, width]`, or views too."""
 
     def apply(self, weights: Float[Array, " P0"], x: Float[Array, "M D S"]) -> PyTree:
-        """Returns the outputs of some samples, as the loss takes them.
-
-        Args:
-            weights: Flat vector.
-            x: What each party sent: the vectors of its views, one after the other.
-        """
+        """Returns the outputs of some samples, as the loss takes them."""
         return super().apply(weights, jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], -1))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def own_network(named: UserFunction, form: OutputForm, sent: Field) -> OwnServerNetwork:
     """Returns the server's network that a scenario names.
-
-    Args:
-        named: Name of the model.
-        form: Outputs that the loss takes.
-        sent: What the parties send of a sample.
 
     Raises:
         ScenarioError: There is no such model, it cannot be used here, or it draws

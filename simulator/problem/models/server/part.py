@@ -66,10 +66,6 @@ class ServerModel(Config):
 
         The factors of `weighted_sum` come first, party by party, then the matrix and
         the biases of each layer.
-
-        Args:
-            num_parties: Number of parties, M.
-            num_outputs: Number of logits, C.
         """
         sizes = self.sizes(num_parties, num_outputs)
         layers = pairwise(sizes)
@@ -80,10 +76,6 @@ class ServerModel(Config):
 
     def num_weights(self, num_parties: int, form: OutputForm) -> int:
         """Returns the number of weights, factors and biases included.
-
-        Args:
-            num_parties: Number of parties, M.
-            form: Outputs that the loss takes.
 
         Raises:
             ScenarioError: The model of the user's own cannot be used here.
@@ -96,10 +88,6 @@ class ServerModel(Config):
         self, num_parties: int, form: OutputForm
     ) -> "ServerNetwork | OwnServerNetwork":
         """Returns the network over what the parties send.
-
-        Args:
-            num_parties: Number of parties, M.
-            form: Outputs that the loss takes.
 
         Raises:
             ScenarioError: The model of the user's own cannot be used here.
