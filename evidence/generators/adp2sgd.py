@@ -11,8 +11,12 @@ from typing import Any, get_args
 import pandas as pd
 
 from stalesim.simulator.privacy.accountants import Pld
-from stalesim.simulator.privacy.adp2sgd import theorem2
-from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
+from stalesim.simulator.privacy.adp2sgd import (
+    GossipSetting,
+    achieved,
+    least_noise,
+    theorem2,
+)
 from stalesim.simulator.privacy.releases import Gaussian
 
 from ..theory import accounting, heterogeneity, pairings
@@ -61,10 +65,8 @@ def noise_table(
     """
     rows = []
     for epsilon in epsilons:
-        found = theorem2.least_noise(PUBLISHED, epsilon)[0]
-        noise = (
-            theorem2.theorem2(PUBLISHED, epsilon, otherwise) if found is None else found
-        )
+        found = least_noise(PUBLISHED, epsilon)[0]
+        noise = theorem2(PUBLISHED, epsilon, otherwise) if found is None else found
         multiplier = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         known = numeric(PUBLISHED, multiplier)
         own = numeric(accounting.own(PUBLISHED), multiplier)
@@ -72,7 +74,7 @@ def noise_table(
             {
                 "epsilon": epsilon,
                 "mu": noise.mu,
-                "order": noise.order,
+                "order": noise.conditions.order,
                 "sigma_mean": noise.sigma_mean,
                 "sigma_sum": noise.sigma_sum,
                 "equation 7": _said(noise.conditions),
@@ -107,7 +109,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
     own = accounting.own(PUBLISHED, PUBLISHED.iterations // WORKERS)
     rows = []
     for epsilon in epsilons:
-        noise = theorem2.least_noise(PUBLISHED, epsilon)[0]
+        noise = least_noise(PUBLISHED, epsilon)[0]
         assert noise is not None
         z = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         seen = privacy_loss_distribution.from_gaussian_mechanism(
@@ -153,7 +155,7 @@ def epsilon_table(
     for sigma in sigmas:
         for name, one in (("paper", PUBLISHED), ("own", accounting.own(PUBLISHED))):
             multiplier = one.multiplier(sigma, "sum")
-            found = theorem2.achieved(one, multiplier)
+            found = achieved(one, multiplier)
             known = numeric(one, multiplier)
             rows.append(
                 {
@@ -185,7 +187,7 @@ def remark_table(
 
     Source: A(DP)2SGD, Remark 1; section 4.3; A-23.
     """
-    noise = theorem2.theorem2(PUBLISHED, 10, 0.5)
+    noise = theorem2(PUBLISHED, 10, 0.5)
     rows = []
     for share in shares:
         iterations = max(1, round(share * PUBLISHED.iterations))

@@ -15,16 +15,14 @@ from scipy import special
 
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.accountants import Rdp
-from stalesim.simulator.privacy.adp2sgd.lemmas import (
+from stalesim.simulator.privacy.adp2sgd import (
+    Achieved,
     Conditions,
     GossipSetting,
-    conditions,
-    to_epsilon,
-)
-from stalesim.simulator.privacy.adp2sgd.theorem2 import (
-    Achieved,
     SufficientNoise,
     achieved,
+    conditions,
+    to_epsilon,
 )
 from stalesim.simulator.privacy.releases import Gaussian
 
@@ -100,7 +98,7 @@ def remark1(
     """
     share = math.sqrt(iterations / setting.iterations)
     multiplier = setting.multiplier(noise.sigma_mean, "mean")
-    order = 1 + (noise.order - 1) / share
+    order = 1 + (noise.conditions.order - 1) / share
     return Intermediate(
         share * noise.epsilon,
         conditions(order, multiplier, setting.ratio),

@@ -9,7 +9,7 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4; A-17, A-18.
 import math
 from typing import NamedTuple
 
-from stalesim.simulator.privacy.adp2sgd.lemmas import (
+from stalesim.simulator.privacy.adp2sgd import (
     GossipSetting,
     check_at_least_one,
     check_positive,

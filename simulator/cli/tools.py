@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -163,33 +164,38 @@ def calibrate(
     ] = "rdp",
 ) -> None:
     """Finds the noise with which a client stays within a privacy budget."""
-    from ..privacy import calibration
+    from ..privacy import budgets
 
-    found = calibration.calibration(
+    multiplier, release = budgets.calibrated(
         epsilon, delta, releases, mechanism, sampling_ratio, accountant
     )
     out.say(
-        f"noise multiplier {found.multiplier:.6g}: scale of the {mechanism} noise over "
-        f"the sensitivity, by {accountant}"
+        f"noise multiplier {multiplier:.6g}: scale of the {mechanism} noise over the "
+        f"sensitivity, by {accountant}"
     )
-    if found.per_release is not None:
-        out.say(f"epsilon of a message: {found.per_release:.6g}")
-    out.say(f"epsilon protects: {found.protects}")
+    if release.is_pure:
+        out.say(f"epsilon of a message: {release.pure_epsilon:.6g}")
+    out.say(f"epsilon protects: {budgets.protects(sampling_ratio)}")
     heads = "accountant", f"epsilon at delta {delta:g}", "proved", f"within {epsilon:g}"
     table = Table(*heads, box=None)
-    for row in found.accountants:
-        words = ["yes" if yes else "no" for yes in (row.formal, row.within)]
-        bound = row.epsilon < float("inf")
-        cells = [f"{row.epsilon:.4g}", *words] if bound else ["no bound", "", ""]
-        table.add_row(row.name, *cells)
+    missing, proved = [], []
+    for name, bound, formal in budgets.opinions(release, releases, delta, accountant):
+        if bound is None:
+            missing.append(name)
+            continue
+        within = bound <= epsilon * (1 + 1e-9)
+        words = ["yes" if yes else "no" for yes in (formal, within)]
+        some = bound < float("inf")
+        table.add_row(
+            name, *([f"{bound:.4g}", *words] if some else ["no bound", "", ""])
+        )
+        proved += [(bound, name)] * formal
     out.print(table)
-    if found.missing:
-        what = ", ".join(found.missing)
+    if missing:
+        what = ", ".join(missing)
         out.say(f'not shown: {what}; pip install "stalesim[privacy]"')
-    best = found.reported
-    out.say(
-        f"Report one that is proved; the smallest is {best.epsilon:.4g}, by {best.name}"
-    )
+    best, by = min(proved, key=itemgetter(0))
+    out.say(f"Report one that is proved; the smallest is {best:.4g}, by {by}")
 
 
 @app.command()

@@ -2,8 +2,8 @@
 
 A record says everything that others ask of a metric: the function that computes it on
 the device, the table column, the label and limits in figures, which way is better, and
-what it needs. It stands next to its function (`problem.metrics`);
-`parts/parts.csv` lists the records, and plug-ins add theirs.
+what it needs. This package's are in `problem.metrics`; `parts/parts.csv` lists the
+records, and plug-ins add theirs.
 """
 
 import math

@@ -5,6 +5,6 @@
   `gossip_noise`: the releases of an algorithm's messages, and whether they are proved.
 - `accountants`: the sum of a client's releases; `composition`, `numerical` and `gdp`
   compute it. `ledger` keeps one accountant per client during a run.
-- `budgets`, `calibration`: the noise, or the number of releases, for a given epsilon.
+- `budgets`: the noise, or the number of releases, for a given epsilon.
 - `adp2sgd`: the theory of A(DP)2SGD.
 """

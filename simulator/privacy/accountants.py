@@ -32,7 +32,7 @@ from typing import ClassVar, final
 
 from ..parts.errors import UserError
 from . import composition, gdp, numerical
-from .adp2sgd import lemmas
+from .adp2sgd import LEAST_VARIANCE, to_epsilon
 from .releases import Release
 
 Counts = tuple[tuple[Release, int], ...]
@@ -274,14 +274,14 @@ class Lemma2(Accountant):
             if ratio == 1:
                 slope += count / (2 * variance)
                 continue
-            if variance < lemmas.LEAST_VARIANCE:
+            if variance < LEAST_VARIANCE:
                 return math.inf
             slope += count * 5 * ratio**2 / variance
             largest = min(largest, -math.log(ratio * (1 + variance)))
         order = min(1 + math.sqrt(-math.log(delta) / slope), largest)
         if order <= 1:
             return math.inf
-        return lemmas.to_epsilon(slope * order, order, delta)
+        return to_epsilon(slope * order, order, delta)
 
     def check(self, event: Release) -> None:
         if event.is_pure or event.drawn == "poisson":

@@ -12,8 +12,7 @@ from pydantic import Field, model_validator
 
 from ..parts.base import Config
 from ..parts.errors import ScenarioError
-from .adp2sgd import theorem2
-from .adp2sgd.lemmas import GossipSetting, sensitivity
+from .adp2sgd import GossipSetting, least_noise, sensitivity, smallest_epsilon
 from .releases import Gaussian
 
 Positive = Annotated[float, Field(gt=0)]
@@ -73,11 +72,6 @@ class Budget(Config):
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
     """Returns the standard deviation that is stated, or that Theorem 2 asks for.
 
-    Args:
-        noise: Its configuration.
-        num_samples: n of each worker.
-        batch: B.
-
     Returns:
         That of the gradient which gets the noise. With the paper's sensitivity, what
         the theorem has for the mean is taken as it is for the sum (A-02).
@@ -97,7 +91,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
         lipschitz=noise.bound,
         delta=budget.delta,
     )
-    best, why = theorem2.least_noise(setting, budget.epsilon)
+    best, why = least_noise(setting, budget.epsilon)
     if best is None:
         raise ScenarioError(_refusal(setting, budget.epsilon, why))
     of_sum = noise.on == "sum" and noise.sensitivity == "consistent"
@@ -105,8 +99,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 
 def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
-    """Returns the error of a budget for which no mu of Theorem 2 is admissible."""
-    least = theorem2.smallest_epsilon(setting).epsilon
+    least = smallest_epsilon(setting).epsilon
     if not math.isfinite(least):
         return (
             f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "
@@ -120,7 +113,7 @@ def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
         )
     # The least of all mu is not on the grid; some epsilon a little above it is.
     near = (float(f"{least * (1 + step / 1000):.4g}") for step in range(200))
-    met = (e for e in near if theorem2.least_noise(setting, e)[0])
+    met = (e for e in near if least_noise(setting, e)[0])
     return (
         f"algorithm.noise.budget.epsilon must be at least {next(met, 1.2 * least):.4g} "
         f"for Theorem 2 to hold, got {epsilon:g} ({why}); raise it, or give sigma"
@@ -128,14 +121,7 @@ def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
 
 
 def release_of(noise: Noise, sigma: float, n: int, batch: int) -> Gaussian:
-    """Returns one gradient's release, amplified by the worker's own draw alone.
-
-    Args:
-        noise: Its configuration.
-        sigma: Standard deviation of the noise, >= 0.
-        n: Samples of the worker.
-        batch: B, distinct ones.
-    """
+    """Returns one gradient's release, amplified by the worker's own draw alone."""
     moves = sensitivity(noise.bound, batch, noise.on, noise.sensitivity)
     return Gaussian(sigma / moves, min(1.0, batch / n))
 

@@ -20,8 +20,8 @@ replacement   0 to b                       pure: Balle, Barthe and Gaboardi, The
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,22 +61,14 @@ class Drawing(NamedTuple):
 
     @classmethod
     def of(cls, algorithm: Config) -> "Drawing":
-        """Returns how an algorithm draws its batches.
-
-        Args:
-            algorithm: Algorithm with the options `sampling` and `samples`.
-        """
+        """Returns how an algorithm draws its batches."""
         tree = algorithm.model_dump(mode="json")
         measured = tuple(sorted(set(_measured(tree))))
         return cls(tree["sampling"], tree["samples"] == "common", measured)
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, object]:
-    """Returns the noise that clients add, what it protects, if it is proved, and why.
-
-    Args:
-        guarantees: Guarantees of all clients, at least one.
-    """
+    """Returns the clients' noise, what it protects, if it is proved, and why."""
     unproved = [guarantee for guarantee in guarantees if not guarantee.formal]
     first = (unproved or list(guarantees))[0]
     return {
@@ -99,15 +91,6 @@ def calibrated(
 ) -> float:
     """Returns the noise multiplier that a budget needs.
 
-    Args:
-        epsilon: Epsilon of all releases of a client together.
-        delta: Failure probability of all of them.
-        releases: Messages of a client.
-        accountant: Name of the accountant.
-        law: Law of the noise.
-        sampling_ratio: Ratio of the client that draws the largest share, in (0, 1].
-        sampling: Way in which distinct samples are drawn.
-
     Returns:
         Noise scale over sensitivity, >= 0. With RDP and a ratio below 1 this takes
         about ten seconds; cached.
@@ -115,9 +98,12 @@ def calibrated(
     Raises:
         UserError: no noise is enough, or the accountant has no such release.
     """
-    event: Any = partial(Pure.of_multiplier, sampling_ratio=sampling_ratio)
-    if law == "gaussian":
-        event = partial(Gaussian, sampling_ratio=sampling_ratio, sampling=sampling)
+
+    def event(multiplier: float) -> Release:
+        if law == "gaussian":
+            return Gaussian(multiplier, sampling_ratio, sampling)
+        return Pure.of_multiplier(multiplier, sampling_ratio)
+
     return calibrate(epsilon, delta, releases, make(accountant), event)
 
 

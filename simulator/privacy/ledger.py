@@ -22,11 +22,7 @@ from .releases import Calibrated, Guarantee, Release
 
 
 class CommitCosts:
-    """Counts the messages of commits, in the order of commits.
-
-    Args:
-        num_clients: K.
-    """
+    """Counts the messages of commits, in the order of commits."""
 
     def __init__(self, num_clients: int) -> None:
         self._commit = np.full(num_clients, -1, np.int64)  # last one of each client
@@ -191,7 +187,6 @@ class Ledger:
             np.add.at(self._added[at], client[row == at], 1)
 
     def _epsilons(self, counts: Int[np.ndarray, "E K"]) -> Float[np.ndarray, "E K A"]:
-        """Returns epsilons; each of a release and a count is computed once."""
         found = np.zeros((*counts.shape, len(self.accountants)))
         same: dict[Release, list[int]] = {}
         for client, guarantee in enumerate(self.guarantees):
@@ -229,10 +224,6 @@ def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
 def limits(guarantees: Sequence[Guarantee], budget: Calibrated) -> tuple[int, ...]:
     """Returns how many messages each client may send within a budget.
 
-    Args:
-        guarantees: Release of one message of each client.
-        budget: Epsilon, delta and accountant.
-
     Raises:
         ScenarioError: a client may send none.
         UserError: the accountant cannot account for a release.
@@ -259,14 +250,7 @@ def limits(guarantees: Sequence[Guarantee], budget: Calibrated) -> tuple[int, ..
 
 @lru_cache(maxsize=2**18)
 def epsilon(release: Release, count: int, accountant: str, delta: float) -> float:
-    """Returns the epsilon of some equal releases; cached.
-
-    Args:
-        release: Each of them.
-        count: >= 0.
-        accountant: Its name.
-        delta: Failure probability, in [0, 1).
-    """
+    """Returns the epsilon of some equal releases; cached."""
     one = make(accountant)
     one.release(count, release)
     return one.epsilon(delta)

@@ -16,12 +16,15 @@ Source: van Erven and Harremoes, Renyi Divergence and Kullback-Leibler Divergenc
 """
 
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from functools import lru_cache, reduce
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from .releases import Gaussian, Release, library
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 Kinds: TypeAlias = frozenset[tuple[Release, int]]
 
@@ -35,13 +38,13 @@ def renyi_epsilon(counts: Kinds, delta: float) -> float:
         delta: Failure probability, in (0, 1).
     """
     rdp = library("rdp")
-    divergences: Any = sum(count * _divergences(event) for event, count in counts)
-    epsilon, _ = rdp.compute_epsilon(_orders(), divergences, delta)
+    each = (count * _divergences(event) for event, count in counts)
+    epsilon, _ = rdp.compute_epsilon(_orders(), sum(each, np.zeros(())), delta)
     return float(epsilon)
 
 
 @lru_cache(maxsize=1)
-def _orders() -> Any:
+def _orders() -> np.ndarray:
     return library("rdp").RdpAccountant().orders
 
 
@@ -93,13 +96,11 @@ def loss_epsilon(counts: Kinds, delta: float, interval: float) -> float:
 def _loss_epsilon(
     kinds: list[tuple[Release, int]], delta: float, interval: float
 ) -> float:
-    total: Any = None
-    for event, count in kinds:
-        several = _distribution(event, interval).self_compose(count)
-        total = several if total is None else total.compose(several)
+    losses = (_losses(event, interval).self_compose(count) for event, count in kinds)
+    total = reduce(lambda one, other: one.compose(other), losses)
     return float(total.get_epsilon_for_delta(delta))
 
 
 @lru_cache(maxsize=64)
-def _distribution(event: Release, interval: float) -> Any:
+def _losses(event: Release, interval: float) -> "PrivacyLossDistribution":
     return event.losses(interval)

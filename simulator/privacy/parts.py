@@ -98,9 +98,6 @@ def accountant(name: str) -> AccountantPart:
 def make(name: str) -> "Accountant":
     """Returns an accountant with nothing released.
 
-    Args:
-        name: Name of its record.
-
     Raises:
         UserError: There is no such accountant.
     """

@@ -19,6 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from ..parts.errors import UserError
 from ..parts.extras import extra
 
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
 Sampling = Literal["uniform", "poisson"]
 """Batches of a fixed size under replace-one adjacency, or every sample by chance under
 add-or-remove adjacency."""
@@ -64,11 +68,11 @@ class Release(ABC):
     def protects(self) -> bool:
         """Whether there is any noise."""
 
-    def event(self) -> Any:
+    def event(self) -> "DpEvent | None":
         """Returns dp-accounting's event; None: randomised response of the epsilon."""
         return None
 
-    def losses(self, interval: float) -> Any:
+    def losses(self, interval: float) -> "PrivacyLossDistribution":
         """Returns the distribution of its privacy losses, of dp-accounting.
 
         Args:
@@ -76,7 +80,6 @@ class Release(ABC):
         """
         common = library("pld.common")
         privacy_loss_distribution = library("pld.privacy_loss_distribution")
-
         pure = common.DifferentialPrivacyParameters(self.pure_epsilon, 0)
         return privacy_loss_distribution.from_privacy_parameters(pure, interval)
 
@@ -120,9 +123,8 @@ class Gaussian(Release):
     def drawn(self) -> Sampling | None:
         return self.sampling if self.sampling_ratio < 1 else None
 
-    def event(self) -> Any:
+    def event(self) -> "DpEvent | None":
         dpa = library()
-
         noise = dpa.GaussianDpEvent(self.multiplier)
         if self.drawn is None:
             return noise
@@ -134,9 +136,8 @@ class Gaussian(Release):
             ratio.denominator, ratio.numerator, noise
         )
 
-    def losses(self, interval: float) -> Any:
+    def losses(self, interval: float) -> "PrivacyLossDistribution":
         privacy_loss_distribution = library("pld.privacy_loss_distribution")
-
         # Add-or-remove takes the sensitivity as 1; replace-one would take it as 2.
         return privacy_loss_distribution.from_gaussian_mechanism(
             self.multiplier,
@@ -208,15 +209,13 @@ class Laplace(Pure):
         sampling_ratio: Ratio of the client's own draw, in (0, 1].
     """
 
-    def event(self) -> Any:
+    def event(self) -> "DpEvent | None":
         dpa = library()
-
         whole = self.sampling_ratio == 1
         return dpa.LaplaceDpEvent(1 / self.epsilon) if whole else super().event()
 
-    def losses(self, interval: float) -> Any:
+    def losses(self, interval: float) -> "PrivacyLossDistribution":
         privacy_loss_distribution = library("pld.privacy_loss_distribution")
-
         if self.sampling_ratio < 1:
             return super().losses(interval)
         return privacy_loss_distribution.from_laplace_mechanism(
@@ -277,9 +276,6 @@ def _check_ratio(sampling_ratio: float) -> None:
 
 def library(module: str = "") -> Any:
     """Imports and returns dp-accounting, or a module of it.
-
-    Args:
-        module: Name of the module within the library.
 
     Raises:
         UserError: It is not installed.

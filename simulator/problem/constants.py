@@ -2,10 +2,18 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from .numerics import Estimates
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Known = TypeVar("Known", int, float | None, tuple[float, ...])
 
 
-def _unmeasured() -> Any:
+def _unmeasured() -> "Estimates":
     raise AssertionError("only constants of horizontal problems are measured")
 
 
@@ -21,8 +29,7 @@ class Constants(NamedTuple):
         of_parties: L_k of each party's block, of a vertical problem.
         commits_per_epoch: Commits of a pass over the data.
         num_first_layer: Weights of the model's first layer, of a horizontal problem.
-        estimates: Measures the constants of a horizontal problem where a run starts;
-            a function that returns a `stalesim.simulator.problem.numerics.Estimates`.
+        estimates: Measures the constants of a horizontal problem where a run starts.
     """
 
     smoothness: float | Callable[[], float] | None = None
@@ -31,20 +38,22 @@ class Constants(NamedTuple):
     of_parties: tuple[float, ...] | Callable[[], tuple[float, ...]] = ()
     commits_per_epoch: float = 1.0
     num_first_layer: int | Callable[[], int] = 0
-    estimates: Callable[[], Any] = _unmeasured
+    estimates: "Callable[[], Estimates]" = _unmeasured
 
 
-def measured(constant: Any) -> Any:
+def measured(constant: Known | Callable[[], Known]) -> Known:
     """Returns a constant, by calling it if it is still to be found out."""
     return constant() if callable(constant) else constant
 
 
-def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+def remembered(
+    method: Callable[Concatenate[T, P], R],
+) -> Callable[Concatenate[T, P], R]:
     """Keeps the results of a method by its arguments, in the object itself."""
 
     @wraps(method)
-    def remembering(self: Any, *rest: Any, **options: Any) -> Any:
-        results = self.__dict__.setdefault("_results", {})
+    def remembering(self: T, *rest: P.args, **options: P.kwargs) -> R:
+        results = vars(self).setdefault("_results", {})
         key = (method.__name__, rest, tuple(sorted(options.items())))
         if key not in results:
             results[key] = method(self, *rest, **options)

@@ -1,7 +1,6 @@
 """A horizontally divided problem: every client holds all columns of some samples."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -111,11 +110,8 @@ class HorizontalProblem(eqx.Module):
 
         It differs from `batch_loss` where layers are normalised by the batch.
         """
-        if key is None:
-            outputs, statistics = self.model.train(weights, x)
-        else:
-            drawing: Any = self.model.train
-            outputs, statistics = drawing(weights, x, key)
+        drawn = {} if key is None else {"key": key}
+        outputs, statistics = self.model.train(weights, x, **drawn)
         return self._reduced(outputs, y, present), statistics
 
     def batch_losses(
@@ -203,7 +199,6 @@ def build(
     loss: losses.Loss,
     reduction: str,
     l2: float,
-    minimum: float,
     dtype: str,
 ) -> HorizontalProblem:
     """Puts a data set on the device, as inputs of a model."""
@@ -221,7 +216,7 @@ def build(
         x_test=inputs(dataset.x_test),
         y_test=targets(y_test, dtype),
         l2=jnp.asarray(l2, dtype),
-        minimum=jnp.asarray(minimum, dtype),
+        minimum=jnp.asarray(jnp.nan, dtype),
         model=model,
         loss=loss,
         reduction=reduction,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .data.parts import Data
     from .numerics import Numerics
 
+C = TypeVar("C", bound=Config)
+P = ParamSpec("P")
+R = TypeVar("R")
 MOST_REMEMBERED = 8
 """Data sets and problems that a process keeps."""
 MOST_WEIGHTS = 250_000_000
@@ -30,15 +33,17 @@ OVERLAP = 2**32
 """Position, in the stream of partitions, of the samples that parties have in common."""
 
 
-def cached_by_content(build: Callable[..., Any]) -> Callable[..., Any]:
+def cached_by_content(
+    build: Callable[Concatenate[C, P], R],
+) -> Callable[Concatenate[C, P], R]:
     """Keeps the last few results of a function of a configuration, by its content.
 
     The content of the files that it names or finds belongs to that.
     """
-    results: dict[Any, Any] = {}
+    results: dict[tuple[object, ...], R] = {}
 
     @wraps(build)
-    def remembering(config: Config, *rest: Any, **options: Any) -> Any:
+    def remembering(config: C, *rest: P.args, **options: P.kwargs) -> R:
         content = type(config).__name__, config.model_dump_json()
         read = inputs.state(config)
         key = (*content, read, rest, tuple(sorted(options.items())))
@@ -136,23 +141,17 @@ class Learning:
     @property
     def num_exchanged(self) -> int:
         """Numbers that a party of a vertical problem sends per sample."""
-        config = self.config
-        if config.transfer is not None:
-            model: Any = config.model
-            return model.hidden * (model.hidden + 2)
-        return (
-            self.form.num_outputs if config.server is None else config.server.num_sent
-        )
+        config, aligned = self.config, self.config.model.num_aligned
+        if config.transfer is not None and aligned is not None:
+            return aligned * (aligned + 2)
+        return config.server.num_sent if config.server else self.form.num_outputs
 
     @cached_property
     def numerics(self) -> "Numerics":
         """The problem on the device; imports JAX."""
         from .numerics import Numerics
 
-        facts = self.config, self.precision, self.data, self.form
-        if self.config.partition.family == "horizontal":
-            return Numerics(*facts)
-        return Numerics(*facts, self.columns, self.common)
+        return Numerics(self)
 
     def check_metrics(self, metrics: Sequence[str]) -> None:
         """Refuses metrics that the data or the model do not have.
@@ -179,10 +178,6 @@ class Learning:
 def learning(config: "Problem", precision: str = "float32") -> Learning:
     """Returns what a problem's runs learn, once for all that share it.
 
-    Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
-        precision: Type in which features are kept, `float32` or `float64`.
-
     Raises:
         DataError: As in `dataset`.
         ScenarioError: The loss does not fit the data.
@@ -191,9 +186,7 @@ def learning(config: "Problem", precision: str = "float32") -> Learning:
 
 
 def _check_rows(config: "Problem", data: Dataset, form: outputs.OutputForm) -> None:
-    """Refuses models that do not take the data's rows, or have other positions."""
-    model: Any = config.model
-    frames = form.positions
+    model, frames = config.model, form.positions
     if frames and config.partition.family != "horizontal":
         raise ScenarioError(
             f"problem.partition.kind must be one by rows for {data.name}, whose "
@@ -230,10 +223,10 @@ def _check_rows(config: "Problem", data: Dataset, form: outputs.OutputForm) -> N
             f"problem.model.kind must be for {takes}, as {data.name} has them, got "
             f"{model.kind!r}; take {fitting}"
         )
-    if frames and model.frames not in (None, frames[0]):
+    if frames and model.num_frames not in (None, frames[0]):
         raise ScenarioError(
             f"problem.model.frames must be the {frames[0]} of problem.data.frames, got "
-            f"{model.frames}; change one of them"
+            f"{model.num_frames}; change one of them"
         )
 
 
@@ -308,7 +301,6 @@ def shares(
 def _divided(
     learning: Learning, seed: int, *, pooled: bool
 ) -> tuple[list[Int[np.ndarray, " _"]], tuple[int, ...]]:
-    """Returns the pools of samples, and the number of columns of each client."""
     partition, (N, P) = learning.config.partition, learning.data.x_train.shape
     if pooled:
         return [np.arange(N)], (P,)

@@ -195,14 +195,7 @@ def reduce(
 def measure(
     problem: "DeviceProblem", model: PyTree, logits: PyTree, metrics: tuple[str, ...]
 ) -> dict[str, Array]:
-    """Returns metrics of a model, by name.
-
-    Args:
-        problem: Problem with test targets, a loss and an objective.
-        model: Model as the problem's objective takes it.
-        logits: Outputs of the test rows, as the problem's model gives them.
-        metrics: Names of the metrics.
-    """
+    """Returns metrics of a model, by name."""
     found = {}
     for name in metrics:
         record = metric(name)

@@ -3,25 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from ..parts.functions import UserFunction
 from ..parts.metrics import MINIMUM, facts, metric
 from . import convex, horizontal, losses, own_functions, vertical
 from .constants import Constants, remembered
 from .data.base import Dataset
-from .data.outputs import OutputForm
 from .horizontal import HorizontalProblem
 from .keys import key_of
 from .models.base import Embedding
 from .models.parts import Shapes
 from .models.party import PartyNetwork, party_network
+
+if TYPE_CHECKING:
+    from .learning import Learning
 
 BLOCK = 64
 """Number of samples whose gradients are in memory at once."""
@@ -49,10 +51,6 @@ class Estimates(NamedTuple):
 
 def estimate(problem: HorizontalProblem, key: Key[Array, ""]) -> Estimates:
     """Measures the constants of a problem, the regulariser included.
-
-    Args:
-        problem: Problem that is divided by rows.
-        key: Key of the run's initial weights.
 
     Source: the definitions of MAPA, section 1 (M-25).
     """
@@ -100,52 +98,27 @@ def _largest_eigenvalue(
     def times(vector: Array) -> Array:
         return jax.jvp(slope, (weights,), (vector,))[1]
 
-    def once(_: Any, carried: tuple[Array, Array]) -> tuple[Array, Array]:
-        vector, _ = carried
-        image = times(vector)
+    def once(_: int, carried: tuple[Array, Array]) -> tuple[Array, Array]:
+        image = times(carried[0])
         length = jnp.sqrt(jnp.sum(image**2))
         return image / jnp.maximum(length, jnp.finfo(image.dtype).tiny), length
 
     begin = jax.random.normal(jax.random.key(0), weights.shape, weights.dtype)
     begin = begin / jnp.sqrt(jnp.sum(begin**2))
-    return jax.lax.fori_loop(0, ITERATIONS, once, (begin, jnp.zeros((), begin.dtype)))[
-        1
-    ]
+    start = begin, jnp.zeros((), begin.dtype)
+    return jax.lax.fori_loop(0, ITERATIONS, once, start)[1]
 
 
-if TYPE_CHECKING:
-    from ..scenario.scenario import Problem
-
-DeviceProblem = (
-    horizontal.HorizontalProblem | vertical.VerticalProblem | vertical.TransferProblem
-)
-"""A problem on the device: all of them have `start`, `objective` and `evaluate`."""
+DeviceProblem = horizontal.HorizontalProblem | vertical.VerticalProblem
+"""A problem on the device: both have `start`, `objective` and `evaluate`."""
 
 
 class Numerics:
-    """What a problem is on the device; each part is made when it is first asked for.
+    """What a problem is on the device; each part is made when it is first asked for."""
 
-    Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
-        precision: Type of weights and features, `float32` or `float64`.
-        data: Training and test data.
-        form: Outputs that the loss takes.
-        columns: Columns of each party; none where data are divided by rows.
-        common: Samples that all parties hold; none where data are divided by rows.
-    """
-
-    def __init__(
-        self,
-        config: "Problem",
-        precision: str,
-        data: Dataset,
-        form: OutputForm,
-        columns: Sequence[Int[np.ndarray, " _"]] = (),
-        common: Sequence[int] | Int[np.ndarray, " n"] = (),
-    ) -> None:
-        self.config, self.precision = config, precision
-        self.data, self.form = data, form
-        self.columns, self.common = list(columns), common
+    def __init__(self, learning: "Learning") -> None:
+        self.config, self.precision = learning.config, learning.precision
+        self.data, self.form, self._learning = learning.data, learning.form, learning
 
     def problem(
         self, metrics: Sequence[str] = (), *, bias: bool = True
@@ -168,9 +141,6 @@ class Numerics:
 
         They are called with the first rows alone, which is quick.
 
-        Args:
-            metrics: Names of the metrics that are evaluated.
-
         Raises:
             ScenarioError: As `own_functions.check`.
         """
@@ -180,68 +150,64 @@ class Numerics:
     @cached_property
     def coupling(self) -> UserFunction | None:
         """What lets rows of a batch look at each other, if anything does."""
-        config = self.config
-        if not own_functions.of_problem(config) or config.transfer is not None:
+        if not own_functions.of_problem(self.config):
             return None
-        return own_functions.coupling(config, self._few)
+        return own_functions.coupling(self.config, self._few)
 
     @cached_property
     def arrays(self) -> Shapes:
         """Shapes of the arrays of a model of rows, in the order of its weights."""
-        model = self._few.model
+        model = _of_rows(self._few).model
         for name in ("shapes", "leaf_shapes"):
             if found := getattr(model, name, None):
                 return found
         return (jax.eval_shape(model.init, jax.random.key(0)).shape,)
 
     @cached_property
-    def _plain(self) -> Any:
-        return self._built(self.data, self.precision)
+    def _plain(self) -> DeviceProblem:
+        return self._built(self.data)
 
     @cached_property
-    def _few(self) -> Any:
-        return self._built(own_functions.first_rows(self.data), self.precision)
+    def _few(self) -> DeviceProblem:
+        return self._built(own_functions.first_rows(self.data))
 
-    def _built(self, data: Dataset, precision: str) -> DeviceProblem:
+    def _built(self, data: Dataset) -> DeviceProblem:
         """Builds the problem of some data, without the least value of its objective."""
-        config, form = self.config, self.form
-        options = {
-            "loss": losses.of_form(form, as_given=config.gives_rows),
-            "reduction": config.reduction,
-            "l2": config.l2,
-            "minimum": float("nan"),
-            "dtype": precision,
-        }
+        config, form, precision = self.config, self.form, self.precision
+        loss = losses.of_form(form, as_given=config.gives_rows)
         if config.partition.family == "horizontal":
-            classifier = config.model.of_rows(data, form)
-            clients = config.partition.num_clients
-            return horizontal.build(data, classifier, clients, **options)
-        found = self._vertical(data, options)
+            return horizontal.build(
+                data,
+                config.model.of_rows(data, form),
+                config.partition.num_clients,
+                loss=loss,
+                reduction=config.reduction,
+                l2=config.l2,
+                dtype=precision,
+            )
+        columns = self._learning.columns
+        of_parties, server, pieces = self.embedding([c.size for c in columns]), None, 1
+        if isinstance(of_parties, PartyNetwork):
+            server = config.server and config.server.network(len(columns), form)
+            pieces = of_parties.views * (config.model.num_frames or 1)
+        found = vertical.build(
+            data,
+            columns,
+            of_parties,
+            loss=loss,
+            reduction=config.reduction,
+            l2=config.l2,
+            dtype=precision,
+            server=server,
+            pieces=pieces,
+        )
         if config.transfer is None:
             return found
-        alpha = jnp.asarray(config.transfer.alpha, precision)
-        return vertical.TransferProblem(found, jnp.asarray(self.common), alpha)
-
-    def _vertical(
-        self, data: Dataset, options: dict[str, Any]
-    ) -> vertical.VerticalProblem:
-        chosen, columns = self.config.server, self.columns
-        model: Any = self.config.model
-        of_parties = self.embedding([part.size for part in columns])
-        if not isinstance(of_parties, PartyNetwork):
-            return vertical.build(data, columns, of_parties, **options)
-        server = chosen and chosen.network(len(columns), self.form)
-        frames = model.frames if model.sequential else 1
-        pieces = of_parties.views * frames
-        return vertical.build(
-            data, columns, of_parties, server=server, pieces=pieces, **options
-        )
+        common = jnp.asarray(self._learning.common)
+        return vertical.TransferProblem.of(found, common, config.transfer.alpha)
 
     def embedding(self, sizes: Sequence[int]) -> Embedding:
         """Builds the network of parties, of what they add up or send to a server.
-
-        Args:
-            sizes: Columns of each party.
 
         Raises:
             ScenarioError: The columns do not fit the model.
@@ -262,13 +228,7 @@ class Numerics:
     def constants(
         self, *, bias: bool, commits_per_epoch: float, seed: int
     ) -> Constants:
-        """Returns what is known of a convex objective, and what can be measured.
-
-        Args:
-            bias: Whether the model has a bias.
-            commits_per_epoch: Commits of a pass over the data.
-            seed: Seed of the run, whose initial model the measurements are at.
-        """
+        """Returns what is known of a convex objective, and what can be measured."""
         config, loss = self.config, self.form.loss
         known = Constants(
             num_clients=config.partition.num_clients,
@@ -276,7 +236,7 @@ class Numerics:
         )
         if config.partition.family == "horizontal":
             known = known._replace(
-                num_first_layer=lambda: self._plain.model.num_noised,
+                num_first_layer=lambda: _of_rows(self._plain).model.num_noised,
                 estimates=lambda: self._estimates(seed),
             )
         if config.model.is_diagonal and loss == "squared":
@@ -292,7 +252,6 @@ class Numerics:
 
     @cached_property
     def _diagonal(self) -> tuple[float, float, float]:
-        """L, mu and the least value of a diagonal quadratic objective."""
         data = self.data
         return convex.diagonal(data.x_train, data.y_train, self.config.l2)
 
@@ -308,7 +267,6 @@ class Numerics:
 
     @remembered
     def _smoothness(self, *, bias: bool) -> float:
-        """Returns L of a convex objective; an eigenvalue of its features."""
         x, l2 = self.data.x_train, self.config.l2
         return convex.smoothness(x, self.form.loss, l2, bias=bias)
 
@@ -318,8 +276,8 @@ class Numerics:
         config = self.config
         if config.partition.family != "vertical":
             return ()
-        x, loss = self.data.x_train, self.form.loss
-        return convex.smoothness_of_parties(x, self.columns, loss, config.l2)
+        x, columns = self.data.x_train, self._learning.columns
+        return convex.smoothness_of_parties(x, columns, self.form.loss, config.l2)
 
     @remembered
     def _estimates(self, seed: int) -> Estimates:
@@ -335,4 +293,9 @@ class Numerics:
                 f"clip_bound are taken from the data, got {coupled}, by which rows "
                 f"look at each other; give these numbers"
             )
-        return estimate(self._plain, key_of(seed))
+        return estimate(_of_rows(self._plain), key_of(seed))
+
+
+def _of_rows(problem: DeviceProblem) -> HorizontalProblem:
+    assert isinstance(problem, HorizontalProblem)
+    return problem

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ..parts import functions
 from ..parts.functions import UserFunction
@@ -15,12 +15,12 @@ from . import losses
 from .data.base import Dataset
 from .keys import key_of
 from .models import purity
+from .vertical import VerticalProblem
 
 if TYPE_CHECKING:
     from ..scenario.scenario import Problem
     from .horizontal import HorizontalProblem
     from .numerics import DeviceProblem
-    from .vertical import VerticalProblem
 
 FEW = 7
 """Training rows that a function is looked at with; their axis is known by it."""
@@ -35,12 +35,7 @@ ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 
 
 def given(config: "Problem", metrics: Sequence[str]) -> bool:
-    """Says whether a problem has models, losses or metrics of the user's own.
-
-    Args:
-        config: The problem's configuration.
-        metrics: Names of the metrics that are evaluated.
-    """
+    """Says whether a problem has models, losses or metrics of the user's own."""
     return bool(of_problem(config) or any(metric(name).is_own for name in metrics))
 
 
@@ -54,30 +49,20 @@ def first_rows(data: Dataset) -> Dataset:
     )
 
 
-def check(
-    config: "Problem",
-    problem: "HorizontalProblem | VerticalProblem",
-    metrics: Sequence[str],
-) -> None:
+def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -> None:
     """Refuses models, losses and metrics of a user's own that do not fit each other.
 
     Models and losses of this package are not looked at.
-
-    Args:
-        config: The problem's configuration.
-        problem: The problem on the device, perhaps of few rows.
-        metrics: Names of the metrics that are evaluated.
 
     Raises:
         ScenarioError: A function of the user's fails, or gives anything else than it
             should, depends on more than its arguments, or loss or gradient are not
             finite at the start.
     """
-    model = _start(config, problem)
-    few = problem.first(FEW)
+    model = _start(problem)
     found = of_problem(config)
     if found:
-        _check_loss(found[0], few, model)
+        _check_loss(found[0], problem.first(FEW), model)
     if config.model.measured_by is not None:
         return
     named = [metric(name) for name in metrics]
@@ -85,17 +70,11 @@ def check(
         _check_metric(each, problem, model)
 
 
-def coupling(
-    config: "Problem", problem: "HorizontalProblem | VerticalProblem"
-) -> UserFunction | None:
+def coupling(config: "Problem", problem: "DeviceProblem") -> UserFunction | None:
     """Returns what lets rows of a batch look at each other, as a contrastive loss does.
 
     Outputs and losses of the first rows are compared with those that the same rows have
     among more, at a model that is not special as the start may be.
-
-    Args:
-        config: The problem's configuration.
-        problem: The problem on the device, of some rows.
 
     Returns:
         The user's model or loss; None where a row's loss follows from itself, and for
@@ -107,7 +86,7 @@ def coupling(
     key = jax.random.key(0)
     model = jax.tree.map(
         lambda leaf: leaf + jax.random.normal(key, leaf.shape, leaf.dtype) / 2,
-        _start(config, problem),
+        _start(problem),
     )
 
     def of_first(count: int) -> tuple[list[PyTree], PyTree]:
@@ -126,17 +105,17 @@ def coupling(
     return None if _alike(each, each_among) else found[0]
 
 
-def _alike(few: Any, more: Any) -> bool:
+def _alike(few: Array, more: Array) -> bool:
     """Says whether numbers of the first rows are those that these have among more."""
     same = more[: len(few)]
     most = float(jnp.nan_to_num(jnp.abs(few), posinf=0.0).max(initial=0.0))
     return bool(jnp.allclose(few, same, NEAR, NEAR * most, equal_nan=True))
 
 
-def _start(config: "Problem", problem: Any) -> PyTree:
+def _start(problem: "DeviceProblem") -> PyTree:
     """Returns a problem's model at a start, with the server's where columns are."""
     model = problem.start(key_of(0))
-    if config.partition.family == "vertical":
+    if isinstance(problem, VerticalProblem):
         return model, problem.start_server(key_of(0))
     return model
 
@@ -151,8 +130,9 @@ def of_problem(config: "Problem") -> list[UserFunction]:
     return [UserFunction(name, entry) for entry, name in found.items() if name]
 
 
-def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
-    """Refuses a loss of the first rows that is no number, or has no slope."""
+def _check_loss(
+    named: UserFunction, few: "HorizontalProblem | VerticalProblem", model: PyTree
+) -> None:
     own = few.loss
     if isinstance(own, losses.OwnLoss):
         outputs = functions.calling(*named, lambda: few.outputs(model))
@@ -174,8 +154,12 @@ def _check_loss(named: UserFunction, few: Any, model: Any) -> None:
         )
 
 
-def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -> None:
-    """Refuses a loss of the user's own that does not give a number of each row."""
+def _check_each(
+    named: UserFunction,
+    own: losses.OwnLoss,
+    rows: PyTree,
+    few: "HorizontalProblem | VerticalProblem",
+) -> None:
     each = functions.calling(*named, lambda: own.function(rows, few.y))
     got = getattr(each, "shape", type(each).__name__)
     if got != few.y.shape[:1]:
@@ -193,7 +177,6 @@ def _check_each(named: UserFunction, own: losses.OwnLoss, rows: Any, few: Any) -
 
 
 def _check_metric(record: Metric, problem: "DeviceProblem", model: PyTree) -> None:
-    """Refuses a metric that is not one floating number, of its arguments alone."""
     named = UserFunction(record.compute, f"evaluate.metrics: {record.name}")
     evaluated = partial(problem.evaluate, metrics=(record.name,))
     found = functions.calling(*named, lambda: jax.eval_shape(evaluated, model))

@@ -6,7 +6,7 @@ of the gradients of the job's local steps, or the way it went over the step size
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,16 +50,9 @@ class JobRows:
         return iter(self.batches)
 
 
-class JobMade(NamedTuple):
-    """What the function has made of a job.
-
-    Attributes:
-        message: Of the shape and type of the weights.
-        info: Numbers by name, `loss` among them.
-    """
-
-    message: Float[np.ndarray, "..."]
-    info: dict[str, float]
+JobMade = tuple[Float[np.ndarray, "..."], dict[str, float]]
+"""What the function has made of a job: a message of the shape and type of the weights,
+and numbers by name, `loss` among them."""
 
 
 class OwnWork:
@@ -122,7 +115,7 @@ class OwnWork:
                 those of the start.
         """
         if not np.isfinite(weights).all():  # the run has diverged, and ends by its loss
-            return JobMade(weights, dict.fromkeys((*self.names, "loss"), np.nan))
+            return weights, dict.fromkeys((*self.names, "loss"), np.nan)
         named = self._named._replace(
             entry=f"{self._named.entry} (client={client}, job={job})"
         )
@@ -134,7 +127,7 @@ class OwnWork:
         found = functions.calling(
             *named, lambda: _made(self._function(weights, client, job, rows))
         )
-        if found is None or "loss" not in found.info:
+        if found is None or "loss" not in found[1]:
             raise named.refused(
                 f"must return a message and info, a mapping that has loss, got others "
                 f"from {named}; return gradient, {{'loss': loss}}"
@@ -161,7 +154,7 @@ class OwnWork:
                 f"from {named}; return all each time"
             )
         self.names, self._knows = names, True
-        return JobMade(message.astype(weights.dtype, copy=False), info)
+        return message.astype(weights.dtype, copy=False), info
 
     @property
     def measures(self) -> bool:
@@ -202,8 +195,8 @@ def _made(found: object) -> JobMade | None:
     message, info = found
     if not isinstance(info, Mapping):
         return None
-    return JobMade(np.asarray(message), _numbers(info))
+    return np.asarray(message), _numbers(info)
 
 
-def _numbers(found: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(found: Mapping[str, SupportsFloat]) -> dict[str, float]:
     return {str(name): float(value) for name, value in found.items()}

@@ -1,6 +1,7 @@
 """The base of partitions by rows, what several share, and the pairing with speed."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -60,11 +61,6 @@ class Pairing(Config):
     ) -> Int[np.ndarray, " K"]:
         """Returns the number of each client's share.
 
-        Args:
-            seconds: Seconds of computing of each client.
-            measure: Measure of each share.
-            seed: Seed of the run, >= 0.
-
         Raises:
             ScenarioError: All clients or all shares are alike, and yet correlated.
         """
@@ -94,6 +90,25 @@ Shares = list[Int[np.ndarray, " _"]]
 """Ids of the training rows of each client, ascending."""
 ORDER, DEAL, PROPORTIONS = 0, 1, 2
 """Second key of a stream: the order of the rows, of the shards, and proportions."""
+
+
+class Parties(Part, ABC):
+    """A division of the columns among parties, who hold some of all rows."""
+
+    family: ClassVar[str] = "vertical"
+
+    @property
+    @abstractmethod
+    def num_clients(self) -> int:
+        """Number of parties."""
+
+    @abstractmethod
+    def make(self, dataset: Dataset) -> Columns:
+        """Returns the columns of each party, in the order of the parties.
+
+        Raises:
+            ScenarioError: The columns cannot be divided so.
+        """
 
 
 class Horizontal(Part):
@@ -127,22 +142,12 @@ class Horizontal(Part):
         raise NotImplementedError
 
     def labels(self, dataset: Dataset) -> tuple[str, ...]:
-        """Returns what clients are called, if the data say so; for tables.
-
-        Args:
-            dataset: Data set that was divided.
-        """
+        """Returns what clients are called, if the data say so; for tables."""
         return ()
 
 
 def draws(seed: int, key: int, attempt: int = 0) -> np.random.Generator:
-    """Returns the generator of one step of a partition.
-
-    Args:
-        seed: Seed of the run, >= 0.
-        key: `ORDER`, `DEAL` or `PROPORTIONS`.
-        attempt: Number of the attempt, from 0.
-    """
+    """Returns the generator of one step of a partition."""
     return Streams(seed).at(Purpose.PARTITION, key, attempt)
 
 
@@ -182,10 +187,6 @@ def refuse_too_many(config: Horizontal, dataset: Dataset) -> None:
 
 def refuse_all_but_classes(kind: str, dataset: Dataset) -> None:
     """Refuses rows that have no class, or whose frames have classes of their own.
-
-    Args:
-        kind: Name of the partition, for the message.
-        dataset: Data set to divide.
 
     Raises:
         ScenarioError: Its rows have frames, or targets that are no classes.

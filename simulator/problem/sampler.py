@@ -7,7 +7,7 @@ nor the timeline needs samples.
 from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,153 +22,6 @@ ORDERED = 4
 AT_ONCE = 2**17
 """Numbers that are worked on at once, as many as stay in a core's cache."""
 
-
-class Independent(NamedTuple):
-    """The way to draw batches.
-
-    Attributes:
-        streams: Random numbers of the run.
-        size: Number of samples of a local batch.
-        steps: Number of local batches of a job.
-        distinct: Whether the samples of a batch differ.
-        common: Whether all clients have the same batches.
-    """
-
-    streams: Streams
-    size: int
-    steps: int
-    distinct: bool
-    common: bool
-
-    def places(
-        self,
-        client: Int[np.ndarray, " j"],
-        job: Int[np.ndarray, " j"],
-        n: Int[np.ndarray, " j"],
-    ) -> Int[np.ndarray, "j S"]:
-        """Returns the batches of some jobs, in any order and with repeats.
-
-        Args:
-            client: Client of each job.
-            job: Number of each job of its client.
-            n: Number of samples that its client has.
-
-        Returns:
-            Places in the clients' samples, from 0 to n - 1.
-        """
-        if self.common:
-            # A common batch has a stream of its own, apart from every client's.
-            client = np.full(job.shape, 2**32)
-        keys = np.stack([n, client, job], axis=1, dtype=np.int64)
-        order = np.lexsort(keys.T[::-1])
-        keys = keys[order]
-        new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
-        drawn = self._of_different(keys[new])
-        found = np.empty((job.size, self.steps * self.size), np.int64)
-        found[order] = drawn[np.cumsum(new) - 1]
-        return found
-
-    def _of_different(self, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
-        """Returns the batches of jobs that are sorted by pool, client and number."""
-        found = np.empty((keys.shape[0], self.steps * self.size), np.int64)
-        whole = keys[:, 0] <= ORDERED * self.size if self.distinct else keys[:, 0] < 0
-        # The pools that are put into order are first; those of one size go together.
-        sizes, counts = np.unique(keys[whole, 0], return_counts=True)
-        start = 0
-        for n, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-            for part in _parts(start, start + count, n * self.steps):
-                found[part] = self._ordered(n, keys[part])
-            start += count
-        for part in _parts(start, keys.shape[0], self.steps * self.size):
-            found[part] = self._drawn(keys[part])
-        return found
-
-    def _ordered(self, n: int, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
-        """Draws batches as the beginnings of whole pools in random order.
-
-        The order of independent numbers is uniform; two of them are equal with a
-        chance below n**2 / 2**53.
-        """
-        numbers = self._numbers(keys, n * self.steps)
-        order = np.argsort(numbers.reshape(-1, n), axis=1)
-        return order[:, : self.size].reshape(keys.shape[0], -1)
-
-    def _drawn(self, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
-        """Draws every sample by itself, and repeats again until there are none.
-
-        All samples are treated alike, so the law of the batch is invariant under their
-        relabelling: all sequences of different samples are equally likely.
-        """
-        n = keys[:, :1]
-        width = self.steps * self.size
-        ids = (self._numbers(keys, width) * n).astype(np.int64)
-        if not self.distinct:
-            return ids
-        batches = ids.reshape(-1, self.size)
-        left = np.arange(batches.shape[0])  # batches that may have repeats
-        turn = 0
-        while (repeats := _repeats(batches[left]))[0].size:
-            turn += 1
-            batch, column = left[repeats[0]], repeats[1]
-            own = keys[batch // self.steps]
-            position = own[:, 2] * _words(width)
-            position += batch % self.steps * self.size + column
-            again = self.streams.scattered(Purpose.SAMPLES, own[:, 1], position, turn)
-            batches[batch, column] = (again * own[:, 0]).astype(np.int64)
-            left = np.unique(batch)
-        return ids
-
-    def _numbers(
-        self, keys: Int[np.ndarray, "j 3"], width: int
-    ) -> Float[np.ndarray, "j width"]:
-        """Returns each job's own numbers in (0, 1).
-
-        Successive jobs of a client are one stretch of its stream.
-        """
-        words = _words(width)
-        client, job = keys[:, 1], keys[:, 2]
-        goes_on = (client[1:] == client[:-1]) & (job[1:] == job[:-1] + 1)
-        starts = np.flatnonzero(np.append(True, ~goes_on))
-        lengths = np.diff(starts, append=job.size)
-        found = np.empty((job.size, words))
-        long = lengths * words >= SEEK
-        for at, length in zip(starts[long], lengths[long], strict=True):
-            found[at : at + length] = self.streams.uniforms(
-                Purpose.SAMPLES, int(client[at]), int(job[at]) * words, length * words
-            ).reshape(length, words)
-        short = np.repeat(~long, lengths)
-        if short.any():
-            found[short] = self.streams.rectangle(
-                Purpose.SAMPLES, client[short], job[short] * words, words
-            )
-        return found[:, :width]
-
-
-def _repeats(
-    batches: Int[np.ndarray, "b size"],
-) -> tuple[Int[np.ndarray, " r"], Int[np.ndarray, " r"]]:
-    """Returns batch and column of the samples that an earlier one of theirs equals."""
-    # Sorting numbers is three times as fast as sorting their places.
-    bits = int(batches.shape[1]).bit_length()
-    ordered = np.sort((batches << bits) | np.arange(batches.shape[1]), axis=1)
-    ids = ordered >> bits
-    batch, after = np.nonzero(ids[:, 1:] == ids[:, :-1])
-    return batch, ordered[batch, after + 1] & ((1 << bits) - 1)
-
-
-def _parts(start: int, stop: int, width: int) -> list[slice]:
-    """Returns pieces of jobs whose numbers fit the cache."""
-    size = max(1, AT_ONCE // width)
-    return [slice(at, min(at + size, stop)) for at in range(start, stop, size)]
-
-
-def _words(width: int) -> int:
-    """Returns the numbers that a job is given: whole fours, for `Streams.uniforms`."""
-    return -(-width // 4) * 4
-
-
-AHEAD = 16
-"""Number of jobs whose batches are drawn when one is asked for."""
 SHUFFLED = 1024
 """Least number of ids for which permutations are drawn together."""
 REMEMBERED = 2**22
@@ -239,9 +92,6 @@ class Sampler:
         self._seed, self._streams = seed, Streams(seed)
         self._check(size, min(pool.size for pool in pools))
         largest = max(pool.size for pool in pools)
-        self._draw = Independent(
-            self._streams, size, steps, sampling == "distinct", common
-        )
         self._joined = np.concatenate(pools)
         self._sizes = np.array([pool.size for pool in pools])
         self._first = np.cumsum(self._sizes) - self._sizes
@@ -249,7 +99,6 @@ class Sampler:
         self._lengths = np.array(
             [max(1, SHUFFLED // pool.size) * pool.size for pool in pools]
         )
-        self._ahead = lru_cache(maxsize=4096)(self._successive)
         kept = max(16, REMEMBERED // max(largest, SHUFFLED))
         self._epochs = lru_cache(maxsize=kept)(self._permuted)
 
@@ -262,12 +111,7 @@ class Sampler:
 
     def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
         """Returns the sample ids of one job, those of its first local batch first."""
-        if self._sampling == "shuffled":
-            first, start = divmod(job * self.width, int(self._length(client)))
-            last = first + (start + self.width - 1) // int(self._length(client))
-            drawn = [self._epochs(client, block) for block in range(first, last + 1)]
-            return np.concatenate(drawn)[start : start + self.width]
-        return self._ahead(client, job // AHEAD)[job % AHEAD]
+        return self._drawn(np.array([client]), np.array([job]))[0]
 
     def attach(self, rows: Rows) -> Int[np.ndarray, "T V S"]:
         """Returns the samples of every row: `V` is `W`, or 1 where they are common.
@@ -299,13 +143,94 @@ class Sampler:
     def _independent(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
     ) -> Int[np.ndarray, "j S"]:
+        """Returns the batches of some jobs, in any order and with repeats."""
         own = client if len(self._pools) > 1 else np.zeros_like(client)
-        places = self._draw.places(client, job, self._sizes[own])
-        return self._joined[self._first[own][:, None] + places]
+        # A common batch has a stream of its own, apart from every client's.
+        key = np.full(job.shape, 2**32) if self.common else client
+        keys = np.stack([self._sizes[own], key, job], axis=1, dtype=np.int64)
+        order = np.lexsort(keys.T[::-1])
+        keys = keys[order]
+        new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
+        drawn = self._of_different(keys[new])
+        found = np.empty((job.size, self.steps * self.size), np.int64)
+        found[order] = drawn[np.cumsum(new) - 1]
+        return self._joined[self._first[own][:, None] + found]
 
-    def _successive(self, client: int, block: int) -> Int[np.ndarray, "J S"]:
-        job = np.arange(block * AHEAD, (block + 1) * AHEAD)
-        return self._independent(np.full(AHEAD, client), job)
+    def _of_different(self, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
+        """Returns the batches of jobs that are sorted by pool, client and number."""
+        found = np.empty((keys.shape[0], self.steps * self.size), np.int64)
+        distinct = self._sampling == "distinct"
+        whole = keys[:, 0] <= ORDERED * self.size if distinct else keys[:, 0] < 0
+        # The pools that are put into order are first; those of one size go together.
+        sizes, counts = np.unique(keys[whole, 0], return_counts=True)
+        start = 0
+        for n, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+            for part in _parts(start, start + count, n * self.steps):
+                found[part] = self._ordered(n, keys[part])
+            start += count
+        for part in _parts(start, keys.shape[0], self.steps * self.size):
+            found[part] = self._single(keys[part])
+        return found
+
+    def _ordered(self, n: int, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
+        """Draws batches as the beginnings of whole pools in random order.
+
+        The order of independent numbers is uniform; two of them are equal with a
+        chance below n**2 / 2**53.
+        """
+        numbers = self._numbers(keys, n * self.steps)
+        order = np.argsort(numbers.reshape(-1, n), axis=1)
+        return order[:, : self.size].reshape(keys.shape[0], -1)
+
+    def _single(self, keys: Int[np.ndarray, "j 3"]) -> Int[np.ndarray, "j S"]:
+        """Draws every sample by itself, and repeats again until there are none.
+
+        All samples are treated alike, so the law of the batch is invariant under their
+        relabelling: all sequences of different samples are equally likely.
+        """
+        n = keys[:, :1]
+        width = self.steps * self.size
+        ids = (self._numbers(keys, width) * n).astype(np.int64)
+        if self._sampling != "distinct":
+            return ids
+        batches = ids.reshape(-1, self.size)
+        left = np.arange(batches.shape[0])  # batches that may have repeats
+        turn = 0
+        while (repeats := _repeats(batches[left]))[0].size:
+            turn += 1
+            batch, column = left[repeats[0]], repeats[1]
+            own = keys[batch // self.steps]
+            position = own[:, 2] * _words(width)
+            position += batch % self.steps * self.size + column
+            again = self._streams.scattered(Purpose.SAMPLES, own[:, 1], position, turn)
+            batches[batch, column] = (again * own[:, 0]).astype(np.int64)
+            left = np.unique(batch)
+        return ids
+
+    def _numbers(
+        self, keys: Int[np.ndarray, "j 3"], width: int
+    ) -> Float[np.ndarray, "j width"]:
+        """Returns each job's own numbers in (0, 1).
+
+        Successive jobs of a client are one stretch of its stream.
+        """
+        words = _words(width)
+        client, job = keys[:, 1], keys[:, 2]
+        goes_on = (client[1:] == client[:-1]) & (job[1:] == job[:-1] + 1)
+        starts = np.flatnonzero(np.append(True, ~goes_on))
+        lengths = np.diff(starts, append=job.size)
+        found = np.empty((job.size, words))
+        long = lengths * words >= SEEK
+        for at, length in zip(starts[long], lengths[long], strict=True):
+            found[at : at + length] = self._streams.uniforms(
+                Purpose.SAMPLES, int(client[at]), int(job[at]) * words, length * words
+            ).reshape(length, words)
+        short = np.repeat(~long, lengths)
+        if short.any():
+            found[short] = self._streams.rectangle(
+                Purpose.SAMPLES, client[short], job[short] * words, words
+            )
+        return found[:, :width]
 
     def _shuffled(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
@@ -315,7 +240,7 @@ class Sampler:
         A sequence consists of blocks of whole epochs. The blocks that a chunk needs are
         concatenated, and one index finds every sample in them.
         """
-        length = self._length(client)
+        length = self._lengths[client if len(self._pools) > 1 else 0]
         start = job.astype(np.int64) * self.width
         first, last = start // length, (start + self.width - 1) // length
         spans = last - first + 1
@@ -333,25 +258,13 @@ class Sampler:
 
     def _permuted(self, client: int, block: int) -> Int[np.ndarray, " n"]:
         """Returns successive epochs of a client, a permutation of its samples each."""
-        pool = self._pool(client)
-        epochs = int(self._length(client)) // pool.size
+        own = client if len(self._pools) > 1 else 0
+        pool, epochs = self._pools[own], self._lengths[own] // self._sizes[own]
         tiled = np.broadcast_to(pool, (epochs, pool.size))
-        return self._stream(client, block).permuted(tiled, axis=1).reshape(-1)
-
-    def _pool(self, client: int) -> Int[np.ndarray, " n"]:
-        return self._pools[client if len(self._pools) > 1 else 0]
-
-    def _length(
-        self, client: int | Int[np.ndarray, " j"]
-    ) -> np.int64 | Int[np.ndarray, " j"]:
-        """Returns the ids in each of a client's blocks, or of one for all clients."""
-        return self._lengths[client if len(self._pools) > 1 else 0]
-
-    def _stream(self, client: int, block: int) -> np.random.Generator:
         # A common batch has a stream of its own, apart from every client's.
-        return self._streams.at(
-            Purpose.SAMPLES, 2**32 if self.common else client, block
-        )
+        key = 2**32 if self.common else client
+        draw = self._streams.at(Purpose.SAMPLES, key, block)
+        return draw.permuted(tiled, axis=1).reshape(-1)
 
 
 class UnevenSampler(Sampler):
@@ -431,9 +344,6 @@ class UnevenSampler(Sampler):
     def _check(self, size: int, smallest: int) -> None:
         """Refuses nothing: batches are as short as shares are."""
 
-    def batch(self, client: int, job: int) -> Int[np.ndarray, " S"]:
-        return self._drawn(np.array([client]), np.array([job]))[0]
-
     def _drawn(
         self, client: Int[np.ndarray, " j"], job: Int[np.ndarray, " j"]
     ) -> Int[np.ndarray, "j S"]:
@@ -445,8 +355,7 @@ class UnevenSampler(Sampler):
         for size, samples in np.unique(kinds, axis=0).tolist():
             which = np.flatnonzero((kinds == (size, samples)).all(axis=1))
             even = copy(self)
-            even.size, even.width = size, samples
-            even._draw = self._draw._replace(size=size, steps=samples // size)
+            even.size, even.steps, even.width = size, samples // size, samples
             drawn = Sampler._drawn(even, client[which], job[which])
             found[which[:, None], self._places(size, samples)] = drawn
         return found
@@ -461,14 +370,31 @@ class UnevenSampler(Sampler):
 
 
 def alike(samplers: Sequence[Sampler], least: int = 0) -> list[Sampler]:
-    """Returns samplers whose jobs have places alike, so that one program takes them.
-
-    Args:
-        samplers: Those of runs that are executed together.
-        least: Least number of batches with a place, where clients have their own.
-    """
+    """Returns samplers whose jobs have places alike, so that one program takes them."""
     if all(sampler.own_steps is None for sampler in samplers):
         return list(samplers)
     steps = max(least, *(sampler.steps for sampler in samplers))
     size = max(sampler.size for sampler in samplers)
     return [UnevenSampler.of(each).widened(steps, size) for each in samplers]
+
+
+def _repeats(
+    batches: Int[np.ndarray, "b size"],
+) -> tuple[Int[np.ndarray, " r"], Int[np.ndarray, " r"]]:
+    """Returns batch and column of the samples that an earlier one of theirs equals."""
+    # Sorting numbers is three times as fast as sorting their places.
+    bits = int(batches.shape[1]).bit_length()
+    ordered = np.sort((batches << bits) | np.arange(batches.shape[1]), axis=1)
+    ids = ordered >> bits
+    batch, after = np.nonzero(ids[:, 1:] == ids[:, :-1])
+    return batch, ordered[batch, after + 1] & ((1 << bits) - 1)
+
+
+def _parts(start: int, stop: int, width: int) -> list[slice]:
+    size = max(1, AT_ONCE // width)
+    return [slice(at, min(at + size, stop)) for at in range(start, stop, size)]
+
+
+def _words(width: int) -> int:
+    """Returns the numbers that a job is given: whole fours, for `Streams.uniforms`."""
+    return -(-width // 4) * 4

@@ -1,5 +1,7 @@
 """A vertically divided problem: parties hold columns of all, or of common, samples."""
 
+from dataclasses import fields
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -95,13 +97,7 @@ class VerticalProblem(eqx.Module):
     def batch_loss(
         self, outputs: PyTree, y: Num[Array, " S *L"], present: Bool[Array, " S"]
     ) -> Float[Array, ""]:
-        """Returns the loss of a batch's outputs, without the regulariser.
-
-        Args:
-            outputs: As `head` returns them.
-            y: Targets.
-            present: Whether a sample is no padding.
-        """
+        """Returns the loss of a batch's outputs, without the regulariser."""
         each = losses.per_sample(self.loss, outputs, y)
         return losses.reduce(self.reduction, each, present)
 
@@ -166,25 +162,11 @@ def build(
     loss: losses.Loss,
     reduction: str,
     l2: float,
-    minimum: float,
     dtype: str,
     server: Server | None = None,
     pieces: int = 1,
 ) -> VerticalProblem:
-    """Puts a data set and its division into columns on the device.
-
-    Args:
-        dataset: The data set.
-        columns: Columns of each party.
-        embedding: Model of a party.
-        loss: Loss of a sample.
-        reduction: Way to combine the losses of a batch.
-        l2: Coefficient of each party's regulariser.
-        minimum: Least value of the objective.
-        dtype: `float32` or `float64`.
-        server: The server's network, if it has one.
-        pieces: Pieces of a party's columns, as in `stack`.
-    """
+    """Puts a data set and its division into columns on the device."""
     x, x_test = (
         stack(part, columns, pieces) for part in (dataset.x_train, dataset.x_test)
     )
@@ -196,7 +178,7 @@ def build(
         x_test=jnp.asarray(x_test, dtype),
         y_test=targets(dataset.y_test, dtype),
         l2=jnp.asarray(l2, dtype),
-        minimum=jnp.asarray(minimum, dtype),
+        minimum=jnp.asarray(jnp.nan, dtype),
         embedding=embedding,
         loss=loss,
         reduction=reduction,
@@ -209,65 +191,45 @@ OTHER, LABELLED = 0, 1
 """Numbers of the two parties."""
 
 
-class TransferProblem(eqx.Module):
+class TransferProblem(VerticalProblem):
     """The objective of transfer learning on a vertically divided data set.
 
     The labelled party uses all training samples for Phi. The losses are taken over the
     samples `common`, which both parties hold.
 
     Attributes:
-        vertical: Features, labels, the parties' networks and the regulariser.
         common: Ids of the samples that both hold.
         alpha: Weight of the label loss against that of alignment.
     """
 
-    vertical: VerticalProblem
-    common: Int[Array, " N_c"]
-    alpha: Float[Array, ""]
+    common: Int[Array, " N_c"] = eqx.field(kw_only=True)
+    alpha: Float[Array, ""] = eqx.field(kw_only=True)
 
-    @property
-    def num_parties(self) -> int:
-        """Number of parties, 2."""
-        return 2
-
-    @property
-    def num_samples(self) -> int:
-        """Number of training samples, `N`."""
-        return self.vertical.num_samples
-
-    @property
-    def y_test(self) -> Num[Array, " N_test *T"]:
-        """Labels of the test rows."""
-        return self.vertical.y_test
-
-    @property
-    def loss(self) -> losses.Loss:
-        """Loss of a sample from its score."""
-        return self.vertical.loss
-
-    @property
-    def minimum(self) -> Float[Array, ""]:
-        """Least value of the objective: NaN, for it is not known."""
-        return self.vertical.minimum
-
-    def start(self, key: Key[Array, ""]) -> Float[Array, "M P"]:
-        """Returns the parties' weights at the start of a run."""
-        return self.vertical.start(key)
+    @classmethod
+    def of(
+        cls, vertical: VerticalProblem, common: Int[Array, " N_c"], alpha: float
+    ) -> "TransferProblem":
+        """Returns the objective on a vertically divided data set."""
+        parts = {
+            field.name: getattr(vertical, field.name) for field in fields(vertical)
+        }
+        weight = jnp.asarray(alpha, vertical.x.dtype)
+        return cls(**parts, common=common, alpha=weight)
 
     def embed(
         self, party: int, weights: Float[Array, " P"], samples: Int[Array, " S"]
     ) -> Float[Array, "H S"]:
         """Returns u of some samples at one party."""
-        x = self.vertical.x[party].at[samples].get(mode="fill", fill_value=0)
-        return self.vertical.embedding.apply(weights, x)
+        x = self.x[party].at[samples].get(mode="fill", fill_value=0)
+        return self.embedding.apply(weights, x)
 
     def prototype(self, weights: Float[Array, " P"]) -> Float[Array, " H"]:
         """Returns Phi at some weights of the labelled party."""
-        u = self.vertical.embedding.apply(weights, self.vertical.x[LABELLED])
-        signs = (2 * self.vertical.y - 1).astype(u.dtype)
+        u = self.embedding.apply(weights, self.x[LABELLED])
+        signs = (2 * self.y - 1).astype(u.dtype)
         return u @ signs / self.num_samples
 
-    def batch_loss(
+    def common_loss(
         self,
         prototype: Float[Array, " H"],
         labelled: Float[Array, "H S"],
@@ -287,7 +249,7 @@ class TransferProblem(eqx.Module):
         scores = (prototype @ other)[None]
         each = self.alpha * losses.per_sample("taylor", scores, y)
         each = each - (labelled * other).sum(axis=0) / prototype.shape[0]
-        return losses.reduce(self.vertical.reduction, each, present)
+        return losses.reduce(self.reduction, each, present)
 
     def objective(self, model: Model) -> Float[Array, ""]:
         """Returns the regularised loss of all common samples."""
@@ -296,15 +258,15 @@ class TransferProblem(eqx.Module):
             self.embed(party, weights[party], self.common)
             for party in (LABELLED, OTHER)
         )
-        y = self.vertical.y[self.common]
+        y = self.y[self.common]
         phi = self.prototype(weights[LABELLED])
-        loss = self.batch_loss(phi, labelled, other, y, jnp.ones(y.shape, bool))
-        return loss + 0.5 * self.vertical.l2 * jnp.sum(weights**2)
+        loss = self.common_loss(phi, labelled, other, y, jnp.ones(y.shape, bool))
+        return loss + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
         """Returns the asked metrics of the other party's scores of the test rows."""
         weights, _ = model
-        x = self.vertical.x_test[OTHER]
-        u = self.vertical.embedding.apply(weights[OTHER], x)
+        x = self.x_test[OTHER]
+        u = self.embedding.apply(weights[OTHER], x)
         phi = jax.lax.stop_gradient(self.prototype(weights[LABELLED]))
         return losses.measure(self, model, (phi @ u)[None], metrics)

@@ -399,7 +399,7 @@ class Scenario(BaseScenario):
             ("problem.partition", parties == 2, "must be vertical, of two parties"),
             (
                 "problem.model.kind",
-                problem.model.transfers,
+                problem.model.num_aligned is not None,
                 "must be mlp, whose hidden units are aligned",
             ),
             (

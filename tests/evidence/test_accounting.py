@@ -10,8 +10,13 @@ from evidence.theory import accounting, adp2sgd, utility
 from evidence.theory.accounting import PUBLISHED, own, poisson_rdp
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.accountants import Pld, Rdp
-from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2
-from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
+from stalesim.simulator.privacy.adp2sgd import (
+    GossipSetting,
+    achieved,
+    least_noise,
+    theorem2,
+    to_epsilon,
+)
 from stalesim.simulator.privacy.releases import Gaussian
 from tests.unit.privacy.test_decentralised import LOG, SMALL, lemma2, printed
 
@@ -84,7 +89,7 @@ def test_poisson_divergence_is_dp_accountings(multiplier: float, ratio: float) -
 def test_remark_1(
     share: float, claimed: str, unconstrained: str, achieved: float, admissible: bool
 ) -> None:
-    noise = theorem2.theorem2(PUBLISHED, 10, 0.5)
+    noise = theorem2(PUBLISHED, 10, 0.5)
     iterations = round(share * PUBLISHED.iterations)
     found = accounting.remark1(PUBLISHED, noise, iterations)
     assert printed(found.claimed, claimed)
@@ -96,7 +101,7 @@ def test_remark_1(
     assert order == pytest.approx(1 + 2.302585 * math.sqrt(1 / share), rel=1e-3)
     z = PUBLISHED.multiplier(noise.sigma_mean, "mean")
     total = iterations * lemma2(order, z, PUBLISHED.ratio)
-    value = lemmas.to_epsilon(total, order, 1e-5)
+    value = to_epsilon(total, order, 1e-5)
     assert found.claimed * 0.86 < value <= found.claimed * (1 + 1e-12)
 
 
@@ -119,7 +124,7 @@ def test_numeric_accounting_of_the_specification(
         accountant.release(setting.iterations, Gaussian(z, setting.ratio))
         assert found.uniform == accountant.epsilon(1e-5)
         if sigma == 4 and setting is PUBLISHED:  # where Lemma 2 may be used
-            assert found.uniform < theorem2.achieved(setting, z).epsilon
+            assert found.uniform < achieved(setting, z).epsilon
 
 
 def test_without_sampling_all_accountings_are_of_plain_noise() -> None:
@@ -139,7 +144,7 @@ def test_theorem_2_is_no_promise_to_who_sees_whose_turn_it_is() -> None:
     """
     from dp_accounting.pld import privacy_loss_distribution
 
-    best = theorem2.least_noise(PUBLISHED, 10.0)[0]
+    best = least_noise(PUBLISHED, 10.0)[0]
     assert best is not None
     z = PUBLISHED.multiplier(best.sigma_sum, "sum")
     alone = own(PUBLISHED, PUBLISHED.iterations // 16)
@@ -186,7 +191,7 @@ def test_proposition_2_is_theorem_2_in_proposition_1(
     stated /= 40 * dimension * smoothness * setting.lipschitz**2 * LOG
     assert pytest.approx(stated, rel=1e-12) == T
     # Theorem 2's noise for T releases, put into Proposition 1 at the same T.
-    longer = theorem2.theorem2(setting, epsilon, mu)
+    longer = theorem2(setting, epsilon, mu)
     sigma = longer.sigma_sum * math.sqrt(T / setting.iterations)
 
     def bound(sigma: float) -> float:
@@ -202,7 +207,9 @@ def test_proposition_2_is_theorem_2_in_proposition_1(
         )
 
     assert bound(sigma) == pytest.approx(found.exact, rel=1e-9)
-    without = sigma * math.sqrt(1 - 1 / longer.order)  # drops the + 1 in alpha
+    without = sigma * math.sqrt(
+        1 - 1 / longer.conditions.order
+    )  # drops the + 1 in alpha
     assert bound(without) == pytest.approx(found.corrected, rel=1e-9)
     # As printed, a mean gradient's noise stands in the sum's place.
     assert bound(without / setting.batch) == pytest.approx(found.printed, rel=1e-9)

@@ -9,7 +9,7 @@ import pytest
 
 from evidence.generators import adp2sgd
 from evidence.theory.accounting import Numeric
-from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
+from stalesim.simulator.privacy.adp2sgd import GossipSetting
 
 ROOT = Path(__file__).parents[2]
 

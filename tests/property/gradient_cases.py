@@ -11,8 +11,11 @@ import numpy as np
 
 from stalesim.simulator.catalogue.models.cnn.network import CnnNetwork, DeepCnnNetwork
 from stalesim.simulator.catalogue.models.cnn.part import Cnn, DeepCnn
-from stalesim.simulator.catalogue.models.lstm.layers import both_ways
-from stalesim.simulator.catalogue.models.lstm.network import LstmNetwork, PartyLstm
+from stalesim.simulator.catalogue.models.lstm.network import (
+    LstmNetwork,
+    PartyLstm,
+    both_ways,
+)
 from stalesim.simulator.catalogue.models.lstm.part import Lstm
 from stalesim.simulator.catalogue.models.mlp.network import MlpNetwork
 from stalesim.simulator.catalogue.models.transformer.network import TransformerNetwork
@@ -177,7 +180,7 @@ def transfer(draw: Draw) -> Case:
             x, jnp.asarray(y), x, jnp.asarray(y), jnp.asarray(0.3), jnp.asarray(0.0),
             model, "taylor", "mean", (features,) * 2,
         )  # fmt: skip
-        problem = TransferProblem(vertical, jnp.asarray(common), jnp.asarray(0.7))
+        problem = TransferProblem.of(vertical, jnp.asarray(common), 0.7)
         return problem.objective((weights, None))
 
     return Case(objective, (0.4 * draw.normal(2, size), x), 2)

@@ -65,7 +65,7 @@ def theta(plan: Prepared, party: int, weights: np.ndarray) -> np.ndarray:
     """Lays a party's weights out as the twin does, without padding."""
     held, P = (
         plan.shares.num_features[party],
-        plan.problem.vertical.embedding.num_features,
+        plan.problem.embedding.num_features,
     )
     first = weights[: HIDDEN * P].reshape(HIDDEN, P)
     assert (first[:, held:] == 0).all()
@@ -76,7 +76,7 @@ def assert_agree(plan: Prepared, found: Ran) -> None:
     with jax.enable_x64(True):
         start = np.asarray(plan.problem.start(key_of(plan.run.seed)))
     _, samples = rows_of(plan)
-    data, config = plan.problem.vertical, plan.run.scenario.algorithm
+    data, config = plan.problem, plan.run.scenario.algorithm
     x = [np.asarray(data.x[k])[:, :p] for k, p in enumerate(plan.shares.num_features)]
     problem = twin.Problem(
         layers=(
@@ -130,13 +130,13 @@ def test_in_sequence_each_party_sees_what_the_other_left() -> None:
         problem, l2 = plan.problem, 0.01
         weights = problem.start(key_of(plan.run.seed))
         ids = jnp.asarray(samples[0, 0])
-        y, present = problem.vertical.y[ids], jnp.ones(ids.size, bool)
+        y, present = problem.y[ids], jnp.ones(ids.size, bool)
 
         def loss(party: int, own: Any, others: Any) -> Any:
             both = {party: own, 1 - party: others}
             u = [problem.embed(k, both[k], ids) for k in (OTHER, LABELLED)]
             phi = problem.prototype(both[LABELLED])
-            return problem.batch_loss(phi, u[LABELLED], u[OTHER], y, present)
+            return problem.common_loss(phi, u[LABELLED], u[OTHER], y, present)
 
         for party in (OTHER, LABELLED):
             own, others = weights[party], weights[1 - party]

@@ -21,7 +21,11 @@ from stalesim.simulator.parts import functions
 from stalesim.simulator.parts.functions import UserFunction
 from stalesim.simulator.problem.data.base import Field
 from stalesim.simulator.problem.data.outputs import OutputForm
-from stalesim.simulator.problem.models.python.network import OwnNetwork, python_network
+from stalesim.simulator.problem.models.python.network import (
+    OwnNetwork,
+    python_network,
+    tree_of,
+)
 from tests.reference.test_own_models import BASE, GOSSIP, assert_same, run
 
 FEATURES, UNITS, CLASSES = 64, 7, 10
@@ -200,7 +204,9 @@ def test_statistics_of_a_batch_become_those_that_the_library_keeps(name: str) ->
     x = jnp.asarray(DRAW.normal(2.0, 3.0, size=(50, FEATURES)), "float32")
     outputs, measured = own.train(start, x)
     after = 0.9 * start[-own.num_statistics :] + 0.1 * measured
-    kept = [np.asarray(leaf) for leaf in jax.tree.leaves(own.statistics.given(after))]
+    kept = [
+        np.asarray(leaf) for leaf in jax.tree.leaves(tree_of(after, own.statistics))
+    ]
     expected = (1 - MOMENTUM) * np.asarray(x).mean(axis=0)
     assert any(
         leaf.size == FEATURES and np.allclose(leaf.ravel(), expected, atol=1e-4)

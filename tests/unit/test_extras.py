@@ -10,7 +10,7 @@ import pytest
 from stalesim.simulator.catalogue.data import mnist
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import numerical
-from stalesim.simulator.privacy.calibration import calibration
+from stalesim.simulator.privacy.budgets import calibrated, opinions
 from stalesim.simulator.privacy.releases import Gaussian
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -33,9 +33,10 @@ def test_accountants_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=says):
         numerical.loss_epsilon(found, 1e-5, 1e-4)
     # Another accountant needs none: `calibrate` says which ones it leaves out.
-    noise = calibration(2.0, 1e-5, 20, "gaussian", 1.0, "gdp")
-    assert noise.missing == ("rdp", "pld")
-    assert noise.reported.name not in noise.missing
+    _, release = calibrated(2.0, 1e-5, 20, "gaussian", 1.0, "gdp")
+    said = {name: bound for name, bound, _ in opinions(release, 20, 1e-5, "gdp")}
+    assert [name for name, bound in said.items() if bound is None] == ["rdp", "pld"]
+    assert said["gdp"] == pytest.approx(2.0, rel=1e-5)
 
 
 def test_pytorchs_worker_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

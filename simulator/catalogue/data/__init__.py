@@ -1,10 +1,10 @@
-"""Data sets, one a file or folder: options, what is published of them, and reading.
+"""Data sets, one a file: options, what is published of them, and reading.
 
 - `bundled`: sets that come with scikit-learn.
 - `cifar`, `mnist` (Fashion-MNIST as well), `leaf` (LEAF's sets): they
   read files of the data folder.
-- `synthetic`: drawn tables, images and series; `synthetic_logistic`, `quadratic`: drawn
-  for theory; `text`: characters of a text.
+- `synthetic`: drawn tables, images and series; `quadratic`: drawn for theory; `text`:
+  characters of a text.
 - `own_arrays` (npz, a function), `tables` (csv, Parquet): the user's own;
   `arrays`: what both make of arrays.
 """

@@ -68,11 +68,7 @@ def dataset(
 
 
 def by_name(given: Mapping[str, object]) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """Returns arrays by the names that a file has: several inputs as `x/NAME`.
-
-    Args:
-        given: Arrays, or anything like them, by name; or mappings of several.
-    """
+    """Returns arrays by the names that a file has: several inputs as `x/NAME`."""
     found: dict[str, np.ndarray] = {}
     for name, each in given.items():
         if isinstance(each, Mapping):
@@ -83,13 +79,7 @@ def by_name(given: Mapping[str, object]) -> dict[str, Shaped[np.ndarray, "..."]]
 
 
 def missing(place: str | Path, name: str, arrays: Arrays) -> DataError:
-    """Returns the error that an array is missing.
-
-    Args:
-        place: Name of what should hold it.
-        name: Name of the array.
-        arrays: The arrays that are there.
-    """
+    """Returns the error that an array is missing."""
     return DataError(
         f"{place} must hold the array {name}, got {sorted(arrays)}; save it by "
         f"numpy.savez(..., {name}={name})"
@@ -190,11 +180,6 @@ def classes(
     or else one stray label would make classes that no row has, and change every loss.
     Some elements of sequences, such as tokens, may be absent.
 
-    Args:
-        place: Name of what holds the targets, for messages.
-        train: Targets of the training rows, as `targets` returns them.
-        test: Targets of the test rows, if they are given apart.
-
     Returns:
         The number of classes and "", or 0 and why they are none.
     """
@@ -269,7 +254,6 @@ def _check_alike(
 def _numbers(
     place: str | Path, name: str, array: Shaped[np.ndarray, "..."]
 ) -> Shaped[np.ndarray, " N *s"]:
-    """Returns an array of finite numbers, at least one, with an axis of rows."""
     if not array.ndim or not array.size:
         raise DataError(
             f"{name} of {place} must have the shape [N, ...], not empty, got "

@@ -55,7 +55,6 @@ class Cifar10(FileData):
 
     kind: Literal["cifar10"] = "cifar10"
     files: ClassVar[FileSet] = TEN
-    published: ClassVar[Published | None] = TEN.published
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
@@ -88,7 +87,6 @@ class Cifar100(FileData):
 
     kind: Literal["cifar100"] = "cifar100"
     files: ClassVar[FileSet] = HUNDRED
-    published: ClassVar[Published | None] = HUNDRED.published
     scale: Scale = "unit"
     labels: Literal["fine", "coarse"] = "fine"
     """Which of its two labels a row is to be classified by."""

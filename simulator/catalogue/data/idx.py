@@ -97,11 +97,7 @@ LARGEST_GZIP = 64 * 2**20
 
 
 def file_set(name: str) -> FileSet:
-    """Returns the four files of a set.
-
-    Args:
-        name: `mnist` or `fashion_mnist`.
-    """
+    """Returns the four files of a set."""
 
     def role(path: Path) -> str:
         belongs, found = identify(path)
@@ -127,7 +123,6 @@ def identify(path: Path) -> tuple[str, str]:
 
 
 def _small_gzip(path: Path) -> bool:
-    """Says whether a file may be an official gzip file."""
     with path.open("rb") as file:
         return file.read(2) == files.GZIP and path.stat().st_size < LARGEST_GZIP
 
@@ -154,11 +149,6 @@ def _role(path: Path) -> str:
 
 def load(config: Data, name: str, found: Roles) -> Dataset:
     """Returns a set from its four files.
-
-    Args:
-        config: Classes, scale, limit and split seed.
-        name: Name of the set.
-        found: Paths of the files by their roles.
 
     Raises:
         DataError: A file is damaged, or does not fit the others.
@@ -209,10 +199,6 @@ def _loose(name: str) -> str:
 
 def parse(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     """Returns the array of an idx file of unsigned bytes, gzipped or not.
-
-    Args:
-        path: Path of the file.
-        dimensions: 3 for images, 1 for labels.
 
     Raises:
         DataError: The magic number is another, or the header promises more or fewer

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...files.reading.archive import Arrays, cached
-from ...files.reading.published import Published
 from ...parts.extras import extra
 from ...problem.data import base
 from ...problem.data.base import Dataset
@@ -20,7 +19,6 @@ class Mnist(FileData):
 
     kind: Literal["mnist"] = "mnist"
     files: ClassVar[FileSet] = idx.file_set("mnist")
-    published: ClassVar[Published | None] = idx.MNIST
     scale: Scale = "unit"
     source: Literal["auto", "idx", "bundled"] = "auto"
     """`idx`: the full set from its files; `bundled`: 5,000 images, which are called
@@ -46,7 +44,6 @@ class FashionMnist(FileData):
 
     kind: Literal["fashion_mnist"] = "fashion_mnist"
     files: ClassVar[FileSet] = idx.file_set("fashion_mnist")
-    published: ClassVar[Published | None] = idx.FASHION_MNIST
     scale: Scale = "unit"
 
     def make(self) -> Dataset:

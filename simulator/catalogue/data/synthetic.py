@@ -1,9 +1,10 @@
 """Drawn data for trying things out: tables with views, images, series. No files.
 
-One recipe makes all three. A row has a class and hidden factors, normal about the means
-of its class. The model sees mixtures of the factors, with noise: columns of a table,
-pixels of an image, features of a frame. Every view has mixtures of its own, so that
-each one contains something of the class, and all together contain more.
+`SyntheticLogistic` has labels of a planted model. One recipe makes the others: a row
+has a class and hidden factors, normal about the means of it. The model sees mixtures
+of the factors, with noise: columns of a table, pixels of an image, features of a frame.
+Every view has mixtures of its own, so that each one contains something of the class,
+and all together contain more.
 """
 
 from abc import ABC, abstractmethod
@@ -37,6 +38,12 @@ MOST_COLUMNS = 10_000
 GREY, CONTRAST = 127.5, 40.0
 """Mean of the pixels, and grey levels of one standard deviation."""
 
+LOGISTIC_STREAM = 5
+"""Number of the random stream of `SyntheticLogistic`."""
+NORM = 3.0
+"""Euclidean norm of its planted weights: the logits' standard deviation."""
+MOST_LOGISTIC = 50_000_000
+"""Largest number of its values: 400 MB before they are rounded to float32."""
 Draw = np.random.Generator
 
 
@@ -216,14 +223,12 @@ class SyntheticSeries(Synthetic):
 
 
 def _classes(draw: Draw, num: int, num_classes: int) -> Int[np.ndarray, " N"]:
-    """Returns the class of each row, all equally frequent, in any order."""
     return draw.permutation(np.arange(num) % num_classes)
 
 
 def _factors(
     draw: Draw, y: Int[np.ndarray, " N"], num_classes: int
 ) -> Float[np.ndarray, "N K"]:
-    """Returns the hidden factors of rows, or of frames, of some classes."""
     means = SPREAD * draw.standard_normal((num_classes, FACTORS))
     return means[y] + draw.standard_normal((y.size, FACTORS))
 
@@ -235,3 +240,44 @@ def _seen(
     mixture = draw.standard_normal((FACTORS, width)) / np.sqrt(FACTORS)
     x = (z @ mixture).astype(np.float32)
     return x + np.float32(NOISE) * draw.standard_normal(x.shape, np.float32)
+
+
+class SyntheticLogistic(Data):
+    """Gaussian features with labels drawn from a planted logistic model."""
+
+    kind: Literal["synthetic_logistic"] = "synthetic_logistic"
+    num_samples: Annotated[int, Field(ge=2)] = 1250
+    """Training and test rows together."""
+    num_features: Annotated[int, Field(ge=1)] = 20
+    """Number of features of a row."""
+    data_seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the data, the same for all replicates."""
+
+    @model_validator(mode="after")
+    def _in_memory(self) -> "SyntheticLogistic":
+        if self.num_samples * self.num_features > MOST_LOGISTIC:
+            raise LocatedError(
+                f"num_samples x num_features must be at most {MOST_LOGISTIC:,}, got "
+                f"{self.num_samples:,} x {self.num_features:,}; lower one of them",
+            )
+        return self
+
+    def make(self) -> Dataset:
+        """Returns standard normal features x and labels y ~ Bernoulli(sigmoid(x @ w)).
+
+        The weights w have a uniformly random direction and the norm 3, with which the
+        best classifier is right in 83 % of rows, whatever the number of features.
+        """
+        draw = generator(self.data_seed, LOGISTIC_STREAM)
+        weights = draw.standard_normal(self.num_features)
+        weights *= NORM / np.linalg.norm(weights)
+        x = draw.standard_normal((self.num_samples, self.num_features))
+        positive = 1 / (1 + np.exp(-(x @ weights)))
+        y = draw.random(self.num_samples) < positive
+        return divided(
+            self,
+            "synthetic_logistic",
+            (x, y),
+            num_classes=2,
+            columns=base.numbered(self.num_features),
+        )

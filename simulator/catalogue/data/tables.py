@@ -106,7 +106,6 @@ class Tabular(Data, ABC):
         return self.target or ((self.label,) if self.label is not None else ())
 
     def _features(self, table: Columns) -> tuple[str, ...]:
-        """Returns the names of the features, and refuses columns that are not there."""
         there = set(table.names)
         for key in ("label", "target", "features", "groups"):
             for name in _names(getattr(self, key)) or ():
@@ -133,7 +132,6 @@ class Tabular(Data, ABC):
 
 
 def _classes(label: str, given: dict[str, Columns]) -> Arrays:
-    """Returns labels as numbers of classes, those of all tables numbered together."""
     known, codes = groups.numbered(
         *(table.values(label, "a label") for table in given.values())
     )
@@ -154,7 +152,6 @@ def _no_classes(path: Path) -> str:
 
 
 def _refuse_missing(table: Columns, wanted: tuple[str, ...]) -> None:
-    """Refuses test rows without a column of the training rows."""
     there = set(table.names)
     for name in wanted:
         if name not in there:

@@ -95,12 +95,7 @@ def numbered(text: str) -> tuple[Int32[np.ndarray, " n"], int]:
 
 
 def blocks(tokens: Int32[np.ndarray, " n"], length: int) -> Samples:
-    """Returns blocks that do not overlap, and of each the tokens one place later.
-
-    Args:
-        tokens: More tokens than a block has.
-        length: Number of tokens of a block.
-    """
+    """Returns blocks that do not overlap, and of each the tokens one place later."""
     end = (tokens.size - 1) // length * length
     shape = (-1, length)
     return tokens[:end].reshape(shape), tokens[1 : end + 1].reshape(shape)

@@ -3,23 +3,23 @@
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Int
 from pydantic import Field, model_validator
 
-from ...parts.base import LocatedError, NumClients, Part
+from ...parts.base import LocatedError, NumClients
 from ...parts.errors import ScenarioError, suggestion
 from ...problem.data.base import Dataset, hint
 from ...problem.data.images import image_shape
-from ...problem.partition import Columns
+from ...problem.partition import Columns, Parties
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """Pattern of an index, or of a first and a last one."""
 
 
-class Vertical(Part):
+class Vertical(Parties):
     """Every party holds some columns of all samples.
 
     Source: VAFL, V-30: contiguous blocks of equal size (the first blocks one column
@@ -27,7 +27,6 @@ class Vertical(Part):
     """
 
     kind: Literal["vertical"] = "vertical"
-    family: ClassVar[str] = "vertical"
     parties: NumClients | None = None
     """Number of contiguous blocks of columns."""
     groups: (
@@ -51,7 +50,6 @@ class Vertical(Part):
 
     @property
     def num_clients(self) -> int:
-        """Number of parties."""
         return self.parties or len(self.groups or {})
 
     def make(self, dataset: Dataset) -> Columns:
@@ -134,11 +132,10 @@ def _indices(where: str, item: int | str, dataset: Dataset) -> Sequence[int]:
     return range(first, last + 1)
 
 
-class Strips(Part):
+class Strips(Parties):
     """Every party holds an upright strip of every image, all of the same width."""
 
     kind: Literal["strips"] = "strips"
-    family: ClassVar[str] = "vertical"
     parties: NumClients
     """Number of parties."""
     image: tuple[int, int, int] | None = None
@@ -146,7 +143,6 @@ class Strips(Part):
 
     @property
     def num_clients(self) -> int:
-        """Number of parties."""
         return self.parties
 
     def make(self, dataset: Dataset) -> Columns:
@@ -167,14 +163,13 @@ class Strips(Part):
         return [pixels[:, party].reshape(-1) for party in range(self.parties)]
 
 
-class Views(Part):
+class Views(Parties):
     """Every party holds some views of all samples, whole: kinds of measurements.
 
     The description of a data set names its views; `mfeat` has six.
     """
 
     kind: Literal["views"] = "views"
-    family: ClassVar[str] = "vertical"
     parties: NumClients
     """Number of parties."""
     groups: (
@@ -199,7 +194,6 @@ class Views(Part):
 
     @property
     def num_clients(self) -> int:
-        """Number of parties."""
         return self.parties
 
     def make(self, dataset: Dataset) -> Columns:

@@ -170,13 +170,7 @@ RGB = ("red", "green", "blue")
 def pixels(
     height: int, width: int, channels: tuple[str, ...] = ("pixel",)
 ) -> tuple[str, ...]:
-    """Returns `CHANNEL_ROW_COLUMN` for every pixel, row by row, channel by channel.
-
-    Args:
-        height: Number of rows of an image.
-        width: Number of columns of an image.
-        channels: Names of its planes.
-    """
+    """Returns `CHANNEL_ROW_COLUMN` for every pixel, row by row, channel by channel."""
     return tuple(
         f"{channel}_{row}_{column}"
         for channel in channels

@@ -39,12 +39,7 @@ def numbered(*parts: Values) -> tuple[tuple[str, ...], list[Int[np.ndarray, " _"
 
 
 def grouping(column: str, values: Values) -> Grouping:
-    """Returns what rows belong to, by a column that says it.
-
-    Args:
-        column: Name of the column.
-        values: Its value in each row.
-    """
+    """Returns what rows belong to, by a column that says it."""
     known, (of_row,) = numbered(values)
     return Grouping(column, known, of_row)
 
@@ -53,11 +48,6 @@ def of_arrays(
     place: str | Path, arrays: Mapping[str, Shaped[np.ndarray, "..."]], num_rows: int
 ) -> tuple[Grouping, ...]:
     """Returns what training rows belong to, by the arrays `group` or `group/NAME`.
-
-    Args:
-        place: Name of what holds the arrays, for messages.
-        arrays: The arrays by name.
-        num_rows: Number of training rows.
 
     Raises:
         DataError: An array has no value for each row, or a row has none.

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ...parts.errors import DataError, ScenarioError
 from ...parts.metrics import facts
 from .base import Dataset
@@ -57,10 +59,6 @@ class OutputForm(NamedTuple):
 def loss(config: "Problem", data: Dataset) -> str:
     """Returns the loss that a problem names, or that its classes call for.
 
-    Args:
-        config: The problem's configuration, a `simulator.scenario.scenario.Problem`.
-        data: Its data.
-
     Raises:
         DataError: The targets are no classes, and the loss is of classes.
         ScenarioError: The loss is one for two classes, and there are more.
@@ -104,12 +102,9 @@ def form(config: "Problem", data: Dataset) -> OutputForm:
 
 
 def _check_zeros_and_ones(named: str, data: Dataset) -> None:
-    if data.num_classes != 2 and not _of_zeros_and_ones(data):
+    targets = np.concatenate([data.y_train.reshape(-1), data.y_test.reshape(-1)])
+    if data.num_classes != 2 and not np.isin(targets, (0, 1)).all():
         raise DataError(
             f"y of {data.name} must hold zeros and ones for problem.loss {named}, got "
             f"others; take squared, or leave problem.loss out"
         )
-
-
-def _of_zeros_and_ones(data: Dataset) -> bool:
-    return all(((y == 0) | (y == 1)).all() for y in (data.y_train, data.y_test))

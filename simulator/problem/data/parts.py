@@ -192,7 +192,12 @@ class FileData(Data):
     """A data set of files in the data folder."""
 
     files: ClassVar[FileSet]
-    """The files, all of which are needed."""
+    """The files, all of which are needed, and what is published of them."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: object) -> None:
+        super().__pydantic_init_subclass__(**options)
+        cls.published = cls.files.published
 
     def located_files(self) -> list[Path]:
         return self.files.paths()

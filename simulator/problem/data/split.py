@@ -18,37 +18,37 @@ from .parts import Data
 
 Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _ *L"]]
 """Features `[N, P]` and labels `[N]`, or `[N, L]` where rows have frames."""
-Choice = Literal["even_odd", "lower_upper"] | tuple[int, ...] | None
+Labels = Shaped[np.ndarray, " N"]
+"""Classes of rows, from 0."""
+Choice = Literal["even_odd", "lower_upper"] | tuple[int, ...]
 """The entry `classes` of a data set."""
 UNUSED = 2**31 - 1
 """New number of a class whose rows are left out."""
 
 
 def select(
-    choice: Choice, name: str, train: Samples, test: Samples, num_classes: int
-) -> tuple[str, Samples, Samples, int]:
-    """Returns the rows of the chosen classes, renumbered from 0, in their old order.
+    choice: Choice, name: str, train: Labels, test: Labels, num_classes: int
+) -> tuple[str, Labels, Labels, int]:
+    """Returns labels under the numbers of the chosen classes, from 0; others `UNUSED`.
 
     Args:
-        choice: Entry `classes` of the scenario; None changes nothing.
+        choice: Entry `classes` of the scenario.
         name: Name of the data set.
-        train: Training rows.
-        test: Test rows.
+        train: Labels of the training rows.
+        test: Labels of the test rows.
         num_classes: Number of classes before the choice.
 
     Returns:
-        The name with the choice, training rows, test rows and the number of classes.
+        The name with the choice, both labels and the number of classes.
 
     Raises:
         ScenarioError: A class does not exist or has no training rows, or there are no
             test rows at all.
     """
-    if choice is None:
-        return name, train, test, num_classes
     number = _renumbered(choice, name, num_classes)
-    train, test = _taken(number, train), _taken(number, test)
+    train, test = number[train.astype(np.int64)], number[test.astype(np.int64)]
     num_kept = len(choice) if isinstance(choice, tuple) else 2
-    counts = np.bincount(train[1], minlength=num_kept)
+    counts = np.bincount(train[train != UNUSED], minlength=num_kept)
     if not counts.all():
         empty = int(counts.argmin())
         what = (
@@ -60,7 +60,7 @@ def select(
             f"problem.data.classes must have training rows in every class, got none of "
             f"{name} in {what}; choose other classes"
         )
-    if not len(test[1]):
+    if (test == UNUSED).all():
         raise ScenarioError(
             f"problem.data.classes must have test rows, got none of {name} in "
             f"{shown(choice)}; choose other classes, or raise test_fraction"
@@ -76,14 +76,13 @@ def shown(choice: Choice) -> str:
 def _renumbered(
     choice: Choice, name: str, num_classes: int
 ) -> Int32[np.ndarray, " old"]:
-    """Returns the new number of every old class, `UNUSED` for those left out."""
     old = np.arange(num_classes, dtype=np.int32)
     if choice == "even_odd":
         return old % np.int32(2)
     if choice == "lower_upper":
         return (old >= math.ceil(num_classes / 2)).astype(np.int32)
     number = np.full(num_classes, UNUSED, np.int32)
-    for new, label in enumerate(choice or ()):
+    for new, label in enumerate(choice):
         if not isinstance(label, int) or label >= num_classes:
             raise ScenarioError(
                 f"problem.data.classes must be classes of {name}, from 0 to "
@@ -91,14 +90,6 @@ def _renumbered(
             )
         number[label] = new
     return number
-
-
-def _taken(number: Int32[np.ndarray, " old"], rows: Samples) -> Samples:
-    """Returns the rows of the chosen classes, under their new numbers."""
-    x, y = rows
-    labels = number[y.astype(np.int64)]
-    kept = labels != UNUSED
-    return (x, labels) if kept.all() else (x[kept], labels[kept])
 
 
 BLOCK = 4096
@@ -178,14 +169,14 @@ def finished(
     """
     if config.classes is not None and no_classes:
         raise ScenarioError(f"problem.data.classes needs classes: {no_classes}")
-    rows = np.arange(len(train[1]))
+    (x, y), (x_test, y_test) = train, test
+    rows = np.arange(len(y))
     if config.classes is not None:
-        choice, every = config.classes, num_classes
-        if groupings:
-            rows = select(choice, name, (rows[:, None], train[1]), test, every)[1][0]
-            rows = rows[:, 0]
-        name, train, test, num_classes = select(choice, name, train, test, every)
-    x, y = train
+        name, y, y_test, num_classes = select(
+            config.classes, name, y, y_test, num_classes
+        )
+        rows, kept = np.flatnonzero(y != UNUSED), y_test != UNUSED
+        x, y, x_test, y_test = x[rows], y[rows], x_test[kept], y_test[kept]
     # The limit comes after the choice of classes: it counts rows that are learned.
     if config.limit is not None and config.limit > len(y):
         raise ScenarioError(
@@ -201,14 +192,14 @@ def finished(
     shift, divisor, words = _scaling(
         config.scale, x, fields or (one,), smallest, frames
     )
-    fractions = any(of.dtype.kind == "f" for of in (y, test[1]))
+    fractions = any(of.dtype.kind == "f" for of in (y, y_test))
     dtype = of_features if fractions and not num_classes else np.int32
     return Dataset(
         name=name,
         x_train=_scaled(x, shift, divisor, of_features),
         y_train=y.astype(dtype),
-        x_test=_scaled(test[0], shift, divisor, of_features),
-        y_test=test[1].astype(dtype),
+        x_test=_scaled(x_test, shift, divisor, of_features),
+        y_test=y_test.astype(dtype),
         num_classes=num_classes,
         columns=columns,
         views=views,
@@ -312,7 +303,6 @@ def _scaled(
     divisor: Float[np.ndarray, " _"],
     dtype: np.dtype,
 ) -> Float[np.ndarray, "N P"]:
-    """Returns scaled features of a type, computed in float64 block by block."""
     scaled = np.empty(x.shape, dtype)
     for start in range(0, len(x), BLOCK):
         block = slice(start, start + BLOCK)

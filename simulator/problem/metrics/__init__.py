@@ -1,6 +1,5 @@
-"""Metrics of a model: a file has the records, and next to each its function.
+"""Metrics of a model: records, without JAX, and `functions`, which compute them.
 
-Names of metrics are read with a scenario, and the records with them: a function imports
-JAX when a run calls it, and annotates arrays as `Any`, for `jaxtyping.Array` imports
-JAX at once. Metrics of one algorithm's models stand in its folder.
+Names of metrics are read with a scenario, and the records with them; a run imports the
+functions. Metrics of one algorithm's models stand in its folder.
 """

@@ -9,13 +9,14 @@ clients with the same mix of labels gives them all the same accuracy.
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float
 
 from ...parts.errors import ScenarioError
 from ...parts.metrics import CLASSES, ROWS, Each, Metric, Takes
+from .of_model import FUNCTIONS
 
 if TYPE_CHECKING:
     from ..learning import Shares
@@ -24,27 +25,6 @@ ByLabel = Float[np.ndarray, " C"]
 """Accuracy on the test rows of each label; NaN where no test row has it."""
 SHARE = 0.1
 """Share of the clients that are the worst decile."""
-
-
-def accuracy_by_label(
-    outputs: Float[Any, " S *C"], targets: Num[Any, " S *T"]
-) -> Float[Any, " C"]:
-    """Returns the fraction of each label's targets that are found, as in `accuracy`.
-
-    NaN for a label that no target has.
-    """
-    import jax
-    import jax.numpy as jnp
-
-    if outputs.shape == targets.shape:
-        right, labels, count = (outputs > 0) == (targets == 1), targets, 2
-    else:
-        labels = targets.reshape(outputs.shape[:-1])
-        right, count = outputs.argmax(axis=-1) == labels, outputs.shape[-1]
-    of_label = jax.nn.one_hot(labels.reshape(-1), count, dtype=outputs.dtype)
-    total = of_label.sum(axis=0)
-    found = jnp.tensordot(right.reshape(-1).astype(outputs.dtype), of_label, 1)
-    return jnp.where(total > 0, found / jnp.maximum(total, 1), jnp.nan)
 
 
 def label_mix(shares: "Shares") -> Float[np.ndarray, "K C"]:
@@ -100,9 +80,9 @@ def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
     return by_label
 
 
-_of_labels: Any = partial(
+_of_labels = partial(
     Metric,
-    compute=f"{__name__}:accuracy_by_label",
+    compute=f"{FUNCTIONS}:accuracy_by_label",
     unit="fraction",
     higher_is_better=True,
     bounds=(0.0, 1.0),

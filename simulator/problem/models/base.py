@@ -43,9 +43,15 @@ class Classifier(Protocol):
         ...
 
     def train(
-        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "S P"],
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
-        """Returns the logits of a batch, and its measured numbers (often none)."""
+        """Returns the logits of a batch, and its measured numbers (often none).
+
+        A model gets a key only if it `takes_key`, for what it draws.
+        """
         ...
 
     def regularised(self) -> Bool[np.ndarray, "..."]:
@@ -69,7 +75,10 @@ class Plain:
         raise NotImplementedError
 
     def train(
-        self, weights: Float[Array, "..."], x: Float[Array, "S P"]
+        self,
+        weights: Float[Array, "..."],
+        x: Float[Array, "S P"],
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Float[Array, "C A"], Float[Array, " 0"]]:
         """Returns the logits of a batch, and no statistics of it."""
         return self.apply(weights, x), jnp.zeros(0, weights.dtype)

@@ -136,9 +136,6 @@ def pool(images: Float[Array, "C H W S"]) -> Float[Array, "C H_out W_out S"]:
     """Halves height and width by the largest of four pixels; equal ones share a slope.
 
     An odd last row or column is dropped.
-
-    Args:
-        images: Images by channel, row, column and sample.
     """
     channels, height, width, samples = images.shape
     rows, columns = height // 2, width // 2

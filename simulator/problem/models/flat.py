@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import jax
@@ -102,11 +101,6 @@ def drawn(
 
     Values are single precision in all runs, so that those in double precision start
     from the same.
-
-    Args:
-        key: Key of the draw.
-        shapes: Shapes of the arrays, in their order in the vector.
-        limits: Limit of each array, which broadcasts to it.
     """
     wide = [
         np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1)
@@ -117,7 +111,6 @@ def drawn(
     return unit * limit
 
 
-@dataclass(frozen=True)
 class LayeredNetwork(ABC):
     """Layers whose arrays are one flat vector."""
 
@@ -158,7 +151,6 @@ class LayeredNetwork(ABC):
         """Returns the outputs for a block of rows; noise only as `hidden_shapes`."""
 
 
-@dataclass(frozen=True)
 class FlatNetwork(LayeredNetwork, Plain):
     """A plain classifier of layers."""
 

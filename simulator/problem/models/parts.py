@@ -24,11 +24,7 @@ def size(shapes: Shapes) -> int:
 
 
 def between(shapes: Shapes) -> tuple[bool, ...]:
-    """Says of each array whether it is a matrix between the first layer and the last.
-
-    Args:
-        shapes: Shapes of the arrays, layer by layer; those of one axis are biases.
-    """
+    """Says of each array whether it is a matrix between the first and last layer."""
     layers = [number for number, shape in enumerate(shapes) if len(shape) > 1]
     inner = layers[1:-1]
     return tuple(n in inner and len(shape) == 2 for n, shape in enumerate(shapes))
@@ -58,11 +54,8 @@ class Model(Part, ABC):
     """Whether outputs are linear in features and weights."""
     is_diagonal: ClassVar[bool] = False
     """Whether output j is weight j times column j."""
-    transfers: ClassVar[bool] = False
-    """Whether it has hidden units that transfer learning aligns."""
     sequential: ClassVar[bool] = False
-    """Whether its rows are sequences of `frames` frames, each with a class; `frames`
-    may be None where it takes as many as the data have."""
+    """Whether its rows are sequences of frames, each with a class."""
     takes_tokens: ClassVar[bool] = False
     """Whether its rows are sequences of tokens, one a frame."""
     shaped: ClassVar[bool] = False
@@ -107,6 +100,16 @@ class Model(Part, ABC):
         return False
 
     @property
+    def num_frames(self) -> int | None:
+        """Frames of a row of a sequence; None where it takes any number."""
+        return None
+
+    @property
+    def num_aligned(self) -> int | None:
+        """Hidden units that transfer learning aligns; None where it has none."""
+        return None
+
+    @property
     def num_layers(self) -> int | None:
         """Layers in which noise may enter, the last included; None if unknown."""
         return None
@@ -126,23 +129,10 @@ class Model(Part, ABC):
         return self.num_weights(num_features, num_outputs)
 
     def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
-        """Returns the weights of all parties' networks together.
-
-        Args:
-            widths: Columns of each party, of one of its views.
-            num_outputs: Numbers that it sends of a sample, of a view.
-        """
-        alike = Counter(self.widths_of_parties(widths))
+        """Returns the weights of all parties' networks together."""
+        alike = Counter(widths)
         each = {width: self.party_weights(width, num_outputs) for width in alike}
         return sum(each[width] * number for width, number in alike.items())
-
-    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
-        """Returns the columns that each party's network is made for.
-
-        Args:
-            widths: Columns of each party, of one of its views.
-        """
-        return widths
 
     def make(self, num_outputs: int, num_features: int, family: str) -> Any:
         """Returns the network: a `base.Classifier`, or of a party a `base.Embedding`.

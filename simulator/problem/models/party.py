@@ -121,15 +121,7 @@ def embedded(
     noise: Noises = (),
     last: Float[Array, "C S"] | None = None,
 ) -> Float[Array, "C S"]:
-    """Returns what any model of a party makes of some rows, perturbed.
-
-    Args:
-        embedding: An `Embedding`, or a `Classifier`, whose logits are meant.
-        weights: Its weights.
-        x: Rows.
-        noise: Noise inside each hidden layer, of `hidden_shapes` and samples.
-        last: Noise inside the activation of the last layer.
-    """
+    """Returns what any model of a party makes of some rows, perturbed."""
     if isinstance(embedding, PartyNetwork):
         return embedding.apply(weights, x, noise, last)
     # A plug-in's network knows no noise.
@@ -141,13 +133,6 @@ def party_network(
     model: Any, sizes: Sequence[int], *, width: int, views: int, last: bool
 ) -> Embedding:
     """Builds the network of all parties.
-
-    Args:
-        model: Options of the model, a `stalesim.simulator.problem.models.parts.Model`.
-        sizes: Number of columns of each party.
-        width: Outputs of the network, of one view.
-        views: Views of a party.
-        last: Whether outputs have an activation, for they are no logits.
 
     Raises:
         ScenarioError: The columns do not divide into views, or parties have different

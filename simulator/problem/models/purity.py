@@ -6,11 +6,11 @@ leaves there, is that of the one time.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Jaxpr, jaxprs_in_params
 from jaxtyping import PyTree
 
 from ...parts import functions
@@ -23,11 +23,6 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 def check(named: UserFunction, run: Callable[..., PyTree], *arguments: PyTree) -> None:
     """Refuses calls of Python while a program runs, and state outside the arguments.
-
-    Args:
-        named: Name of the function, for messages.
-        run: Calls it.
-        arguments: Arguments of `run`, or their shapes and types.
 
     Raises:
         ScenarioError: Naming what was found.
@@ -68,7 +63,7 @@ def _same(one: list[PyTree], two: list[PyTree]) -> bool:
     )
 
 
-def _bits(constant: Any) -> np.ndarray:
+def _bits(constant: PyTree) -> np.ndarray:
     if isinstance(constant, jax.Array) and jnp.issubdtype(
         constant.dtype, jax.dtypes.prng_key
     ):
@@ -76,19 +71,9 @@ def _bits(constant: Any) -> np.ndarray:
     return np.frombuffer(np.ascontiguousarray(constant).tobytes(), np.uint8)
 
 
-def _primitives(jaxpr: Any) -> Iterator[str]:
+def _primitives(jaxpr: Jaxpr) -> Iterator[str]:
     """Yields the names of all primitives of a program, in those within it too."""
     for equation in jaxpr.eqns:
         yield equation.primitive.name
-        for inner in programs_of(equation):
+        for inner in jaxprs_in_params(equation.params):
             yield from _primitives(inner)
-
-
-def programs_of(equation: Any) -> Iterator[Any]:
-    """Yields the programs within one step of a program, such as a loop's body."""
-    for value in jax.tree.leaves(
-        list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")
-    ):
-        inner = getattr(value, "jaxpr", value)
-        if hasattr(inner, "eqns"):
-            yield inner

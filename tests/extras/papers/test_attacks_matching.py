@@ -66,7 +66,9 @@ def test_the_smooth_network_tends_to_the_network() -> None:
     of = jax.jit(relaxation.smooth_logits, static_argnums=0)
     gaps = []
     for sharpness in (1e1, 1e2, 1e4):
-        smooth = of(model, model.parts(weights), image, jnp.float32(sharpness))
+        smooth = of(
+            model, relaxation.parts_of(model, weights), image, jnp.float32(sharpness)
+        )
         gaps.append(np.abs(np.asarray(smooth) - own).max())
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-3 * np.abs(own).max()
@@ -75,7 +77,7 @@ def test_the_smooth_network_tends_to_the_network() -> None:
 def test_the_true_image_has_no_distance_and_an_edge_its_variation() -> None:
     weights = jnp.asarray(_weights(0))
     message, true, _ = _message(_weights(0), 4000)
-    parts = MODEL.parts(jnp.asarray(message))
+    parts = relaxation.parts_of(MODEL, jnp.asarray(message))
     targets = jax.tree.map(lambda part: part / jnp.linalg.norm(parts.bias), parts)
     of = jax.jit(functools.partial(relaxation.distance, MODEL, weights, targets))
     assert float(of(jnp.asarray(true), jnp.ones(3))) < 1e-10  # squares of float32

@@ -11,7 +11,7 @@ from scipy.stats import entropy
 
 import stalesim
 from stalesim.analysis.frames import evaluations
-from stalesim.simulator.catalogue.data.leaf.sets import (
+from stalesim.simulator.catalogue.data.leaf import (
     CHARACTERS,
     LeafFemnist,
     LeafShakespeare,

@@ -13,11 +13,12 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from stalesim.simulator.catalogue.data.synthetic import (
+    NORM,
     SyntheticImages,
+    SyntheticLogistic,
     SyntheticSeries,
     SyntheticTable,
 )
-from stalesim.simulator.catalogue.data.synthetic_logistic import NORM, SyntheticLogistic
 from stalesim.simulator.catalogue.partitions.vertical import Views
 from stalesim.simulator.problem.data.base import Dataset
 
@@ -165,8 +166,7 @@ def _taken(data: Dataset, part: slice) -> Dataset:
 
 
 def test_no_jax_simpy_or_pandas_is_imported() -> None:
-    modules = [*("bundled", "mnist", "cifar", "synthetic", "synthetic_logistic")]
-    modules += ["own_arrays", "tables"]
+    modules = ["bundled", "mnist", "cifar", "synthetic", "own_arrays", "tables"]
     code = "".join(
         f"import stalesim.simulator.catalogue.data.{name}\n" for name in modules
     )

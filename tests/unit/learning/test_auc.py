@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from stalesim.simulator.problem.metrics.of_model import COUNTABLE, auc
+from stalesim.simulator.problem.metrics.functions import COUNTABLE, auc
 
 PRECISIONS = {"float32": 1e-6, "float64": 1e-14}
 SIZES = [100, COUNTABLE + 1]

@@ -12,8 +12,7 @@ from stalesim.simulator.engine.simulation import prepare, prepare_together
 from stalesim.simulator.parts import catalogue, metrics
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.problem.metrics import fairness
-from stalesim.simulator.problem.metrics.fairness import accuracy_by_label
-from stalesim.simulator.problem.metrics.of_model import accuracy
+from stalesim.simulator.problem.metrics.functions import accuracy, accuracy_by_label
 from stalesim.simulator.scenario.study import merge
 from tests.runs import execute, prepared
 from tests.support import SGD, Memory

@@ -324,7 +324,6 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
         loss=losses.of_form(form, as_given=True),
         reduction="mean",
         l2=0.0,
-        minimum=float("nan"),
         dtype="float32",
     )
     return config, made

@@ -28,7 +28,6 @@ def problem(num_features: int) -> HorizontalProblem:
         loss="softmax",
         reduction="mean",
         l2=0.1,
-        minimum=float("nan"),
         dtype="float64",
     )
 

@@ -11,8 +11,8 @@ import pytest
 
 from evidence.theory.accounting import PUBLISHED, own
 from stalesim.simulator.parts.errors import UserError
-from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2
-from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting, sensitivity
+from stalesim.simulator.privacy import adp2sgd
+from stalesim.simulator.privacy.adp2sgd import GossipSetting, sensitivity
 
 LOG = math.log(1e5)
 """log(1 / delta)"""
@@ -31,8 +31,8 @@ def printed(value: float, digits: str) -> bool:
     return f"{value:.{len(digits.partition('.')[2])}f}" == digits
 
 
-def of_sum(sigma: float, setting: GossipSetting = PUBLISHED) -> theorem2.Achieved:
-    return theorem2.achieved(setting, setting.multiplier(sigma, "sum"))
+def of_sum(sigma: float, setting: GossipSetting = PUBLISHED) -> adp2sgd.Achieved:
+    return adp2sgd.achieved(setting, setting.multiplier(sigma, "sum"))
 
 
 def test_noise_and_sensitivity_grow_together_from_the_mean_to_the_sum() -> None:
@@ -63,7 +63,7 @@ def test_noise_and_sensitivity_grow_together_from_the_mean_to_the_sum() -> None:
 def test_lemma_2_says_what_fails(
     order: float, multiplier: float, failed: tuple[str, ...]
 ) -> None:
-    found = lemmas.conditions(order, multiplier, 0.00512)
+    found = adp2sgd.conditions(order, multiplier, 0.00512)
     assert (found.failed, found.hold) == (failed, not failed)
     largest = math.log(1 / (0.00512 * (1 + multiplier**2)))
     assert found.largest_order == pytest.approx(largest, rel=1e-12)
@@ -72,16 +72,16 @@ def test_lemma_2_says_what_fails(
 
 
 def test_what_the_conditions_ask_for_is_said() -> None:
-    assert lemmas.conditions(5.0, 1.0, 0.1).why == (
+    assert adp2sgd.conditions(5.0, 1.0, 0.1).why == (
         "noise: sigma^2 / sensitivity^2 must be >= 1.5, got 1; "
         "order: alpha must be > 1 and <= 1.609, got 5"
     )
-    assert "got none" in lemmas.conditions(math.nan, 2.0, 0.5).why
+    assert "got none" in adp2sgd.conditions(math.nan, 2.0, 0.5).why
 
 
 def test_divergences_become_an_epsilon() -> None:
-    assert lemmas.to_epsilon(2.0, 3.0, 1e-5) == pytest.approx(2 + LOG / 2)
-    order = lemmas.order_of(0.3, 10.0, 1e-5)
+    assert adp2sgd.to_epsilon(2.0, 3.0, 1e-5) == pytest.approx(2 + LOG / 2)
+    order = adp2sgd.order_of(0.3, 10.0, 1e-5)
     assert LOG / (order - 1) == pytest.approx(7)
 
 
@@ -109,12 +109,12 @@ def test_the_table_of_theorem_2(
     failed: tuple[str, ...],
 ) -> None:
     """Section 4.2; the least noise where any mu is admissible, but at 10."""
-    found = theorem2.theorem2(PUBLISHED, epsilon, mu)
-    assert printed(found.order, order)
+    found = adp2sgd.theorem2(PUBLISHED, epsilon, mu)
+    assert printed(found.conditions.order, order)
     assert printed(found.sigma_mean, mean)
     assert printed(found.sigma_sum, whole)
     assert found.conditions.failed == failed
-    best = theorem2.least_noise(PUBLISHED, epsilon)[0]
+    best = adp2sgd.least_noise(PUBLISHED, epsilon)[0]
     assert best is None if failed else best and best.mu == (0.53 if mu == 0.5 else mu)
 
 
@@ -126,13 +126,13 @@ def test_the_table_of_theorem_2(
 def test_the_parts_of_theorem_2_are_shares_of_epsilon(
     setting: GossipSetting, epsilon: float, mu: float
 ) -> None:
-    noise = theorem2.theorem2(setting, epsilon, mu)
+    noise = adp2sgd.theorem2(setting, epsilon, mu)
     z = setting.multiplier(noise.sigma_mean, "mean")
     assert setting.multiplier(noise.sigma_sum, "sum") == pytest.approx(z, rel=1e-12)
-    T, alpha = setting.iterations, noise.order
+    T, alpha = setting.iterations, noise.conditions.order
     total = T * lemma2(alpha, z, setting.ratio)
     assert total == pytest.approx(mu * epsilon, rel=1e-12)
-    together = lemmas.to_epsilon(total, alpha, setting.delta)
+    together = adp2sgd.to_epsilon(total, alpha, setting.delta)
     assert together == pytest.approx(epsilon, rel=1e-12)
     # Equation 7 as it is printed.
     B, data = setting.batch, setting.num_workers * setting.num_samples
@@ -146,10 +146,10 @@ def test_the_parts_of_theorem_2_are_shares_of_epsilon(
 
 @pytest.mark.parametrize("epsilon", [10, 12, 16, 20])
 def test_the_search_finds_the_least_admissible_noise(epsilon: float) -> None:
-    best, why = theorem2.least_noise(PUBLISHED, epsilon)
+    best, why = adp2sgd.least_noise(PUBLISHED, epsilon)
     assert best is not None
     assert why == ""
-    every = [theorem2.theorem2(PUBLISHED, epsilon, mu) for mu in theorem2.GRID]
+    every = [adp2sgd.theorem2(PUBLISHED, epsilon, mu) for mu in adp2sgd.GRID]
     holding = [noise.sigma_mean for noise in every if noise.conditions.hold]
     assert best.sigma_mean == min(holding)
     # The inverse gives the target back, but for what a grid 0.01 wide can lose.
@@ -161,17 +161,17 @@ def test_the_search_finds_the_least_admissible_noise(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [1, 8.3])
 def test_no_admissible_mu_is_a_result(epsilon: float) -> None:
-    best, why = theorem2.least_noise(PUBLISHED, epsilon)
+    best, why = adp2sgd.least_noise(PUBLISHED, epsilon)
     assert best is None
     assert f"no mu of 99 is admissible at epsilon {epsilon:g}" in why
     assert "order: alpha must be > 1 and <=" in why
 
 
 def test_the_first_condition_can_fail_alone() -> None:
-    best, why = theorem2.least_noise(PUBLISHED, 40.0, grid=(0.5, 0.6))
+    best, why = adp2sgd.least_noise(PUBLISHED, 40.0, grid=(0.5, 0.6))
     assert best is None
     assert "fails noise: sigma^2 / sensitivity^2 must be >= 1.5" in why
-    assert theorem2.least_noise(PUBLISHED, 40.0)[0] is not None
+    assert adp2sgd.least_noise(PUBLISHED, 40.0)[0] is not None
 
 
 @pytest.mark.parametrize(
@@ -187,25 +187,25 @@ def test_the_smallest_admissible_epsilon(batch: int, least: float) -> None:
     setting = dataclasses.replace(
         PUBLISHED, batch=batch, iterations=300 * 50_000 // batch
     )
-    found = theorem2.smallest_epsilon(setting)
-    assert found.admissible
+    found = adp2sgd.smallest_epsilon(setting)
+    assert found.conditions.hold
     assert found.epsilon == pytest.approx(least, abs=5e-3)
     # It is on the edge: of a fine grid of mu, by the other direction.
     fine = np.linspace(found.mu / 2, found.mu * 1.5, 5001).tolist()
-    above, _ = theorem2.least_noise(setting, found.epsilon * 1.0005, fine)
+    above, _ = adp2sgd.least_noise(setting, found.epsilon * 1.0005, fine)
     assert above is not None
     assert above.mu == pytest.approx(found.mu, abs=0.02)
-    below, _ = theorem2.least_noise(setting, found.epsilon * 0.9995, fine)
+    below, _ = adp2sgd.least_noise(setting, found.epsilon * 0.9995, fine)
     assert below is None
 
 
 def test_the_smallest_epsilon_of_own_steps_and_of_none() -> None:
-    found = theorem2.smallest_epsilon(own(PUBLISHED))
+    found = adp2sgd.smallest_epsilon(own(PUBLISHED))
     assert found.epsilon == pytest.approx(106.8, abs=0.05)
     whole = GossipSetting(num_workers=1, num_samples=8, batch=8, iterations=5)
-    found = theorem2.smallest_epsilon(whole)
+    found = adp2sgd.smallest_epsilon(whole)
     assert found.epsilon == math.inf
-    assert found.why.startswith("order: alpha must be > 1")
+    assert found.conditions.why.startswith("order: alpha must be > 1")
 
 
 # the inverse
@@ -215,7 +215,7 @@ def test_the_epsilon_of_a_noise() -> None:
     # section 5.2: 11.3 for sigma = 4, none for 1 and 2
     found = of_sum(4.0)
     assert found.epsilon == pytest.approx(11.3, abs=0.05)
-    assert found.admissible
+    assert found.conditions.hold
     assert found.epsilon == pytest.approx(found.unconstrained, rel=1e-12)
     for sigma in (1.0, 2.0):
         none = of_sum(sigma)
@@ -225,7 +225,7 @@ def test_the_epsilon_of_a_noise() -> None:
     assert alone.conditions.failed == ("order",)
     assert math.isnan(alone.mu)
     mixture = PUBLISHED.multiplier(4.0, "sum", "paper")
-    assert not theorem2.achieved(PUBLISHED, mixture).admissible
+    assert not adp2sgd.achieved(PUBLISHED, mixture).conditions.hold
 
 
 @pytest.mark.parametrize("sigma", [2.5, 4.0, 10.0])
@@ -233,7 +233,7 @@ def test_the_epsilon_of_a_noise() -> None:
 def test_the_best_order_is_the_best(sigma: float, iterations: int) -> None:
     setting = dataclasses.replace(PUBLISHED, iterations=iterations)
     z = setting.multiplier(sigma, "sum")
-    found = theorem2.achieved(setting, z)
+    found = adp2sgd.achieved(setting, z)
     orders = np.linspace(1, found.conditions.largest_order, 20_001)[1:]
     values = iterations * lemma2(1, z, setting.ratio) * orders + LOG / (orders - 1)
     assert found.epsilon <= values.min() * (1 + 1e-12)
@@ -257,14 +257,14 @@ def test_the_best_order_is_the_best(sigma: float, iterations: int) -> None:
         (GossipSetting, (1, 9, 3, 9, 1.0, 0.0), r"delta must be in \(0, 1\), got 0.0"),
         (GossipSetting, (1, 9, 3, 9, 1.0, 1.0), r"delta must be in \(0, 1\), got 1.0"),
         (SMALL.multiplier, (0.0, "sum"), "sigma must be > 0 and finite, got 0.0"),
-        (lemmas.conditions, (2.0, 0.0, 0.1), "multiplier must be > 0"),
-        (lemmas.conditions, (2.0, 2.0, 0.0), r"ratio must be in \(0, 1"),
-        (lemmas.order_of, (0.0, 1.0, 0.1), r"mu must be in .* got 0.0; "),
-        (lemmas.order_of, (1.0, 1.0, 0.1), r"mu must be in .* got 1.0; "),
-        (theorem2.theorem2, (SMALL, 0.0, 0.5), "epsilon must be > 0"),
-        (theorem2.least_noise, (SMALL, 1.0, ()), "grid must have a value"),
-        (theorem2.least_noise, (SMALL, math.nan), "epsilon must be .* nan"),
-        (theorem2.achieved, (SMALL, 0.0), "multiplier must be > 0"),
+        (adp2sgd.conditions, (2.0, 0.0, 0.1), "multiplier must be > 0"),
+        (adp2sgd.conditions, (2.0, 2.0, 0.0), r"ratio must be in \(0, 1"),
+        (adp2sgd.order_of, (0.0, 1.0, 0.1), r"mu must be in .* got 0.0; "),
+        (adp2sgd.order_of, (1.0, 1.0, 0.1), r"mu must be in .* got 1.0; "),
+        (adp2sgd.theorem2, (SMALL, 0.0, 0.5), "epsilon must be > 0"),
+        (adp2sgd.least_noise, (SMALL, 1.0, ()), "grid must have a value"),
+        (adp2sgd.least_noise, (SMALL, math.nan), "epsilon must be .* nan"),
+        (adp2sgd.achieved, (SMALL, 0.0), "multiplier must be > 0"),
     ],
 )
 def test_mistakes_are_named_in_one_line(
@@ -280,10 +280,10 @@ def test_nothing_imports_dp_accounting_before_it_is_needed() -> None:
     code = (
         "import sys; from stalesim.simulator.privacy import budgets; "
         "from stalesim.simulator.privacy.accountants import Optimal; "
-        "from stalesim.simulator.privacy.adp2sgd import lemmas, theorem2; "
+        "from stalesim.simulator.privacy import adp2sgd; "
         "from stalesim.simulator.privacy.releases import Pure; "
-        "setting = lemmas.GossipSetting(16, 3125, 256, 58_593); "
-        "theorem2.least_noise(setting, 10.0); theorem2.achieved(setting, 2.0); "
+        "setting = adp2sgd.GossipSetting(16, 3125, 256, 58_593); "
+        "adp2sgd.least_noise(setting, 10.0); adp2sgd.achieved(setting, 2.0); "
         "a = Optimal(); a.release(9, Pure(0.1)); a.epsilon(1e-5); "
         "wrong = {'dp_accounting', 'jax', 'pandas', 'simpy'} & set(sys.modules); "
         "sys.exit(str(wrong) if wrong else 0)"

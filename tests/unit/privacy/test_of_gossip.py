@@ -11,8 +11,7 @@ from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files.timeline import Kind, Outcome, StopReason
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.privacy.accountants import Accountant, Lemma2, Theorem2
-from stalesim.simulator.privacy.adp2sgd import theorem2
-from stalesim.simulator.privacy.adp2sgd.lemmas import GossipSetting
+from stalesim.simulator.privacy.adp2sgd import GossipSetting, achieved, least_noise
 from stalesim.simulator.privacy.gossip_noise import (
     Budget,
     Noise,
@@ -74,7 +73,7 @@ def test_a_stated_noise_is_taken_as_it_stands() -> None:
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_a_budgets_noise_is_theorem_2s_for_the_smallest_worker(bound: float) -> None:
     setting = GossipSetting(4, 50, BATCH, 1000, bound)
-    best = theorem2.least_noise(setting, 12)[0]
+    best = least_noise(setting, 12)[0]
     assert best is not None
     mean = sigma_of(for_budget(on="mean", bound=bound), SAMPLES, BATCH)
     whole = sigma_of(for_budget(bound=bound), SAMPLES, BATCH)
@@ -176,12 +175,12 @@ OWN = [(50, 5, 40, 2.0), (287, 8, 1000, 1.3), (3125, 32, 3663, 2.5), (400, 1, 9,
 def test_both_are_those_of_a_worker_alone_and_of_all_as_published(
     n: int, batch: int, steps: int, multiplier: float
 ) -> None:
-    alone = theorem2.achieved(GossipSetting(1, n, batch, steps), multiplier)
+    alone = achieved(GossipSetting(1, n, batch, steps), multiplier)
     found = cost(Lemma2, (steps, Gaussian(multiplier, batch / n)))
-    assert alone.admissible == (found < math.inf)
+    assert alone.conditions.hold == (found < math.inf)
     assert found == pytest.approx(alone.epsilon, rel=1e-12)
     setting = GossipSetting(16, n, batch, 16 * steps)
-    together = theorem2.achieved(setting, multiplier).epsilon
+    together = achieved(setting, multiplier).epsilon
     assert together < math.inf
     found = cost(Theorem2, (16 * steps, Gaussian(multiplier, batch / n / 16)))
     assert found == pytest.approx(together, rel=1e-12)

@@ -24,7 +24,7 @@ from stalesim.simulator.parts.base import MOST_CLIENTS, NESTED, Config, tag
 from stalesim.simulator.parts.catalogue import KINDS, own
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.parts.messages import first_error
-from stalesim.simulator.privacy.calibration import calibration
+from stalesim.simulator.privacy.budgets import calibrated
 from stalesim.simulator.scenario.reading import loads, validated
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -325,7 +325,7 @@ def test_noise_is_found_for_so_many_releases(
     told = f"releases must be from 1 to {most:,} by {accountant}, got"
     for number in (most + 1, 10**18):
         with limited(), pytest.raises(UserError, match=told):
-            calibration(5.0, 1e-5, number, mechanism, 1.0, accountant)
+            calibrated(5.0, 1e-5, number, mechanism, 1.0, accountant)
 
 
 def test_a_row_has_so_many_frames() -> None:

@@ -95,20 +95,20 @@ def _gradients(
 ) -> dict[int, Gradient]:
     """Returns what each party can compute after the exchange, by party."""
     samples = event.samples[0]
-    y = problem.vertical.y.at[samples].get(mode="fill", fill_value=0)
+    y = problem.y.at[samples].get(mode="fill", fill_value=0)
     present = samples != NO_SAMPLE
     other = problem.embed(OTHER, weights[OTHER], samples)
     labelled = problem.embed(LABELLED, weights[LABELLED], samples)
     phi = problem.prototype(weights[LABELLED])
-    l2 = problem.vertical.l2
+    l2 = problem.l2
 
     def at_labelled(w: Array) -> Float[Array, ""]:
         u = problem.embed(LABELLED, w, samples)
-        return problem.batch_loss(problem.prototype(w), u, other, y, present)
+        return problem.common_loss(problem.prototype(w), u, other, y, present)
 
     def at_other(w: Array) -> Float[Array, ""]:
         u = problem.embed(OTHER, w, samples)
-        return problem.batch_loss(phi, labelled, u, y, present)
+        return problem.common_loss(phi, labelled, u, y, present)
 
     def regularised(of: Callable[[Array], Array]) -> Gradient:
         def gradient(w: Array) -> tuple[Array, Array]:

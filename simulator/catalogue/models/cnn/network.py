@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from ....problem.models.convolution import convolve, pool
-from ....problem.models.flat import FlatNetwork, by_inputs, drawn, glorot, split
+from ....problem.models.flat import FlatNetwork, by_inputs, drawn, glorot
 from ....problem.models.parts import Shapes
 from .part import Convolutional, Image
 
@@ -66,37 +65,12 @@ class ConvolutionalNetwork(FlatNetwork):
         return matrix @ hidden.reshape(matrix.shape[1], -1) + bias[:, None]
 
 
-class Parts(NamedTuple):
-    """Arrays of a `CnnNetwork`, or arrays of their shapes, in the flat vector's order.
-
-    Attributes:
-        kernels_1: Kernels of the first convolution, `[C1, D, K, K]`.
-        bias_1: Biases of its channels.
-        kernels_2: Kernels of the second convolution, `[C2, C1, K, K]`.
-        bias_2: Biases of its channels.
-        dense: Matrix `[C, Q]`; the `Q` inputs are channels, rows and columns, columns
-            fastest.
-        bias: Biases of the outputs.
-    """
-
-    kernels_1: Float[Array, "C1 D K K"]
-    bias_1: Float[Array, " C1"]
-    kernels_2: Float[Array, "C2 C1 K K"]
-    bias_2: Float[Array, " C2"]
-    dense: Float[Array, "C Q"]
-    bias: Float[Array, " C"]
-
-
 class CnnNetwork(ConvolutionalNetwork):
     """Twice convolution, ReLU and pool, then a dense layer.
 
     Source: Li, Yang, Ren and Zhao, Asynchronous Federated Learning with Differential
     Privacy for Edge Intelligence; M-29 in evidence/pages/decisions.md.
     """
-
-    def parts(self, weights: Float[Array, " P"]) -> Parts:
-        """Returns the arrays of a flat vector."""
-        return Parts(*split(weights, self.shapes))
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:
         """Draws kernels and biases as in PyTorch."""

@@ -69,10 +69,6 @@ class Convolutional(Model):
     def shapes(self, image: Image, num_outputs: int) -> Shapes:
         """Returns the shapes of kernels or matrix, and biases, of each layer in turn.
 
-        Args:
-            image: Height, width and depth of an image, pixels.
-            num_outputs: Number of outputs, `C`.
-
         Raises:
             ScenarioError: The images are too small.
         """

@@ -1,1 +1,1 @@
-"""LSTM: `part` (options), `layers`, `network` of clients and of parties."""
+"""LSTM: `part` (options), `network` of clients and of parties."""

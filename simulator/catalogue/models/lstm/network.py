@@ -4,16 +4,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from ....problem.models.flat import FlatNetwork, LayeredNetwork, drawn
+from ....problem.models.flat import FlatNetwork, drawn
 from ....problem.models.parts import Shapes, size
-from .layers import both_ways, last_of
 from .part import Lstm
 
 OF_LAYER = 4
 """Number of arrays of an LSTM layer; projection and logits have as many together."""
+Carried = tuple[Float[Array, "*d S H"], Float[Array, "*d S H"]]
+"""Outputs and cells after a frame."""
 
 
 @dataclass(frozen=True)
@@ -88,21 +92,13 @@ class LstmNetwork(FlatNetwork):
         return dense @ projected.T + bias[:, None]
 
 
-@dataclass(frozen=True)
-class PartyLstm(LayeredNetwork):
+class PartyLstm(LstmNetwork):
     """Bidirectional LSTM layers, and one forwards whose last outputs are sent.
 
-    Attributes:
-        config: Options: layers, cells and frames of a row.
-        num_outputs: Number of cells of the last layer, `C`.
-        num_features: Number of columns of a row, of all of its frames.
+    `num_outputs` are the cells of the last layer. The cell is that of `LstmNetwork`.
 
-    Source: VAFL, appendix G (MIMIC-III); the cell is that of `LstmNetwork`.
+    Source: VAFL, appendix G (MIMIC-III).
     """
-
-    config: Lstm
-    num_outputs: int
-    num_features: int
 
     @property
     def shapes(self) -> Shapes:
@@ -125,10 +121,6 @@ class PartyLstm(LayeredNetwork):
         limits = [1 / math.sqrt(fan) for fan in cells for _ in range(OF_LAYER)]
         return drawn(key, self.shapes, limits)
 
-    def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N F"]:
-        """Returns the features as they are."""
-        return x
-
     def _outputs(
         self,
         parts: Sequence[Float[Array, "..."]],
@@ -142,3 +134,69 @@ class PartyLstm(LayeredNetwork):
             if noise:
                 hidden = hidden + noise[layer].swapaxes(1, 2)
         return last_of(hidden, *parts[-OF_LAYER:]).T
+
+
+def both_ways(
+    x: Float[Array, "L S I"],
+    of_inputs: Float[Array, "2 G I"],
+    of_outputs: Float[Array, "2 G H"],
+    bias_inputs: Float[Array, "2 G"],
+    bias_outputs: Float[Array, "2 G"],
+) -> Float[Array, "L S H2"]:
+    """Applies an LSTM layer forwards and another backwards in time.
+
+    Args:
+        x: Inputs of each frame and sample.
+        of_inputs: Weights from a frame's inputs to the four gates of all cells: input,
+            forget, cell, output.
+        of_outputs: Weights from the layer's outputs for the previous frame.
+        bias_inputs: Biases of the gates.
+        bias_outputs: Biases that are added to these; PyTorch has both.
+
+    Returns:
+        Outputs of the forward direction, then those of the backward one, of each frame.
+    """
+    bias = (bias_inputs + bias_outputs)[None, :, None, :]
+    gates = jnp.einsum("lsi,dgi->ldsg", x, of_inputs) + bias
+    # One loop for both directions: the second one begins with the last frame.
+    gates = jnp.stack([gates[:, 0], gates[::-1, 1]], axis=1)
+    start = jnp.zeros((2, x.shape[1], of_outputs.shape[2]), gates.dtype)
+
+    def step(carried: Carried, own: Array) -> tuple[Carried, Array]:
+        output, cell = carried
+        summed = own + jnp.einsum("dsh,dgh->dsg", output, of_outputs)
+        output, cell = _cells(summed, cell)
+        return (output, cell), output
+
+    _, outputs = lax.scan(step, (start, start), gates)
+    return jnp.concatenate([outputs[:, 0], outputs[::-1, 1]], axis=-1)
+
+
+def last_of(
+    x: Float[Array, "L S I"],
+    of_inputs: Float[Array, "G I"],
+    of_outputs: Float[Array, "G H"],
+    bias_inputs: Float[Array, " G"],
+    bias_outputs: Float[Array, " G"],
+) -> Float[Array, "S H"]:
+    """Applies an LSTM layer forwards; returns its outputs for the last frame."""
+    bias = (bias_inputs + bias_outputs)[None, None, :]
+    gates = jnp.einsum("lsi,gi->lsg", x, of_inputs) + bias
+    start = jnp.zeros((x.shape[1], of_outputs.shape[1]), gates.dtype)
+
+    def step(carried: Carried, own: Array) -> tuple[Carried, None]:
+        output, cell = carried
+        return _cells(own + output @ of_outputs.T, cell), None
+
+    (output, _), _ = lax.scan(step, (start, start), gates)
+    return output
+
+
+def _cells(
+    gates: Float[Array, "*d S G"], cell: Float[Array, "*d S H"]
+) -> tuple[Float[Array, "*d S H"], Float[Array, "*d S H"]]:
+    """Returns outputs and cells after a frame: input, forget, cell and output gate."""
+    enter, forget, candidate, leave = jnp.split(gates, 4, axis=-1)
+    cell = jax.nn.sigmoid(forget) * cell
+    cell += jax.nn.sigmoid(enter) * jnp.tanh(candidate)
+    return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell

@@ -44,10 +44,6 @@ class Lstm(Model):
         and two biases, all for both directions and four gates: input, forget, cell,
         output. Then follow matrix and bias of the projection, and of the logits.
 
-        Args:
-            num_features: Number of columns of a row.
-            num_outputs: Number of logits of a frame.
-
         Raises:
             ScenarioError: The columns do not divide into the frames.
         """
@@ -63,10 +59,6 @@ class Lstm(Model):
         """Returns the shapes of all weights of a party, in the same order.
 
         Its last layer has the same arrays as the others, of one direction.
-
-        Args:
-            num_features: Number of columns of a row.
-            num_outputs: Number of cells of the last layer, which the party sends.
 
         Raises:
             ScenarioError: The columns do not divide into the frames, or a
@@ -95,6 +87,10 @@ class Lstm(Model):
             for inputs in (width, *[2 * self.cells] * (self.layers - 1))
         ]
         return tuple(shape for layer in layers for shape in layer)
+
+    @property
+    def num_frames(self) -> int:
+        return self.frames
 
     @property
     def num_layers(self) -> int:

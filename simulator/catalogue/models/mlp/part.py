@@ -17,12 +17,15 @@ class Mlp(Model):
     """
 
     kind: Literal["mlp"] = "mlp"
-    transfers: ClassVar[bool] = True
     families: ClassVar[tuple[str, ...]] = ("vertical",)
     hidden: Annotated[int, Field(ge=1)] = 64
     """Number of hidden units."""
     activation: Literal["relu", "tanh"] = "tanh"
     """Activation of the hidden units."""
+
+    @property
+    def num_aligned(self) -> int:
+        return self.hidden
 
     @property
     def num_layers(self) -> int:

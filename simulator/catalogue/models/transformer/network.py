@@ -109,7 +109,6 @@ class TransformerNetwork(FlatNetwork):
     def _attention(
         self, x: Float[Array, "S L D"], matrices: Sequence[Float[Array, "D D"]]
     ) -> Float[Array, "S L D"]:
-        """Returns what each token takes from itself and those before it."""
         *inner, leave = matrices
         S, L, width = x.shape
         heads = (S, L, self.config.heads, width // self.config.heads)

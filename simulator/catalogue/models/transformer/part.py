@@ -1,7 +1,7 @@
 """A decoder-only transformer, of rows that are sequences of tokens."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
@@ -32,8 +32,6 @@ class Transformer(Model):
     sequential: ClassVar[bool] = True
     """True: every token of a row must have a label, the next one, or the last alone."""
     takes_tokens: ClassVar[bool] = True
-    frames: ClassVar[None] = None
-    """None: rows may have any number of tokens, the most that attention looks at."""
     layers: Annotated[int, Field(ge=1, le=100)] = 2
     """Number of blocks, one on the other."""
     heads: Annotated[int, Field(ge=1)] = 4
@@ -80,7 +78,7 @@ class Transformer(Model):
         )
 
     def of_rows(self, data: Dataset, form: OutputForm) -> "TransformerNetwork":
-        network: Any = super().of_rows(data, form)
+        network = self.make(form.num_outputs, data.x_train.shape[1], "horizontal")
         return replace(network, last=not form.positions)
 
     @property

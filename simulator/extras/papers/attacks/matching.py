@@ -28,10 +28,10 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from .relaxation import distance, smooth_distance, variation
+from .relaxation import Parts, distance, parts_of, smooth_distance, variation
 
 if TYPE_CHECKING:
-    from ....catalogue.models.cnn.network import CnnNetwork, Parts
+    from ....catalogue.models.cnn.network import CnnNetwork
 
 NO_LABEL = 2**31 - 1
 """Distance of a message that is zero and so tells nothing."""
@@ -104,13 +104,13 @@ def invert(
     weights, message = _checked(model, weights, message)
     message = message - l2 * weights * model.regularised()
     with jax.enable_x64(True):
-        slopes = np.asarray(model.parts(jnp.asarray(message)).bias)
+        slopes = np.asarray(parts_of(model, jnp.asarray(message)).bias)
     size = float(np.linalg.norm(slopes))
     if size == 0:
         nothing = np.full(math.prod(model.image), np.nan)
         return nothing, NO_LABEL, float("nan")
     flat = jnp.asarray(weights, jnp.float32)
-    targets = model.parts(jnp.asarray(message / size, jnp.float32))
+    targets = parts_of(model, jnp.asarray(message / size, jnp.float32))
     best, nearest = np.empty(0), np.inf
     for course in courses:
         image = _follow(model, flat, targets, course, use_first=use_first)
@@ -126,13 +126,13 @@ def invert(
 def _follow(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: "Parts",
+    targets: Parts,
     course: Course,
     *,
     use_first: bool,
 ) -> Float[np.ndarray, " F"]:
     first = course.first if use_first else 0.0
-    parts = model.parts(flat)
+    parts = parts_of(model, flat)
     image = np.full(math.prod(model.image), START)
     fading = np.geomspace(*course.variation, num=len(course.sharpness))
     for sharpness, smoothness in zip(course.sharpness, fading, strict=True):
@@ -181,8 +181,8 @@ def _layers(first: float | Array) -> Float[Array, "3"]:
 @partial(jax.jit, static_argnames="model")
 def _smooth(
     model: "CnnNetwork",
-    parts: "Parts",
-    targets: "Parts",
+    parts: Parts,
+    targets: Parts,
     numbers: tuple[float, float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:
@@ -207,7 +207,7 @@ def _smooth(
 def _hard(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: "Parts",
+    targets: Parts,
     numbers: tuple[float, float],
     image: Float[Array, " F"],
 ) -> tuple[Float[Array, ""], Float[Array, " F"]]:

@@ -6,22 +6,50 @@ a softplus for the ReLU, have few; sharpened step by step they lead to the netwo
 """
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ....problem.models.flat import split
+
 if TYPE_CHECKING:
-    from ....catalogue.models.cnn.network import CnnNetwork, Parts
+    from ....catalogue.models.cnn.network import CnnNetwork
 
 CONTRAST = 0.3
 """Standard deviation of pixels that differ: what is sharp is measured by it."""
 
 
+class Parts(NamedTuple):
+    """Arrays of a `CnnNetwork`, or arrays of their shapes, in the flat vector's order.
+
+    Attributes:
+        kernels_1: Kernels of the first convolution, `[C1, D, K, K]`.
+        bias_1: Biases of its channels.
+        kernels_2: Kernels of the second convolution, `[C2, C1, K, K]`.
+        bias_2: Biases of its channels.
+        dense: Matrix `[C, Q]`; the `Q` inputs are channels, rows and columns, columns
+            fastest.
+        bias: Biases of the outputs.
+    """
+
+    kernels_1: Float[Array, "C1 D K K"]
+    bias_1: Float[Array, " C1"]
+    kernels_2: Float[Array, "C2 C1 K K"]
+    bias_2: Float[Array, " C2"]
+    dense: Float[Array, "C Q"]
+    bias: Float[Array, " C"]
+
+
+def parts_of(model: "CnnNetwork", weights: Float[Array, " P"]) -> Parts:
+    """Returns the arrays of a flat vector."""
+    return Parts(*split(weights, model.shapes))
+
+
 def smooth_logits(
     model: "CnnNetwork",
-    parts: "Parts",
+    parts: Parts,
     image: Float[Array, " F"],
     sharpness: Float[Array, ""],
 ) -> Float[Array, " C"]:
@@ -51,15 +79,15 @@ def smooth_logits(
 
 def smooth_distance(
     model: "CnnNetwork",
-    parts: "Parts",
-    targets: "Parts",
+    parts: Parts,
+    targets: Parts,
     image: Float[Array, " F"],
     weights: Float[Array, "3"],
     sharpness: Float[Array, ""],
 ) -> Float[Array, ""]:
     """Returns how far the smooth network's gradient is from the message."""
 
-    def projected(at: "Parts") -> Float[Array, ""]:
+    def projected(at: Parts) -> Float[Array, ""]:
         return targets.bias @ smooth_logits(model, at, image, sharpness)
 
     return _distance(jax.grad(projected)(parts), targets, weights)
@@ -68,7 +96,7 @@ def smooth_distance(
 def distance(
     model: "CnnNetwork",
     flat: Float[Array, " P"],
-    targets: "Parts",
+    targets: Parts,
     image: Float[Array, " F"],
     weights: Float[Array, "3"],
 ) -> Float[Array, ""]:
@@ -89,7 +117,7 @@ def distance(
     def projected(at: Float[Array, " P"]) -> Float[Array, ""]:
         return targets.bias @ model.apply(at, image[None, :])[:, 0]
 
-    return _distance(model.parts(jax.grad(projected)(flat)), targets, weights)
+    return _distance(parts_of(model, jax.grad(projected)(flat)), targets, weights)
 
 
 def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""]:
@@ -103,7 +131,7 @@ def variation(model: "CnnNetwork", image: Float[Array, " F"]) -> Float[Array, ""
 
 
 def _distance(
-    found: "Parts", targets: "Parts", weights: Float[Array, "3"]
+    found: Parts, targets: Parts, weights: Float[Array, "3"]
 ) -> Float[Array, ""]:
     def relative(one: Array, target: Array) -> Float[Array, ""]:
         size = jnp.sum(target**2)

@@ -191,7 +191,10 @@ class CifarNetwork(NamedTuple):
         return in_blocks(logits, x)
 
     def train(
-        self, weights: Float[Array, " P"], x: Float[Array, "S F"]
+        self,
+        weights: Float[Array, " P"],
+        x: Float[Array, "S F"],
+        key: Key[Array, ""] | None = None,
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
         """Returns the logits of a batch, normalised by itself, and its statistics.
 

@@ -74,7 +74,6 @@ class Credit(FileData):
     files: ClassVar[FileSet] = FileSet(
         "credit", (CSV,), PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
     def make(self) -> Dataset:

@@ -50,7 +50,6 @@ class Mfeat(FileData):
     files: ClassVar[FileSet] = FileSet(
         "mfeat", TEXTS, PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
 
     def make(self) -> Dataset:

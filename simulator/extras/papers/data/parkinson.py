@@ -51,7 +51,6 @@ class Parkinson(FileData):
     files: ClassVar[FileSet] = FileSet(
         "parkinson", (FILE,), PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
 
     def make(self) -> Dataset:
         """Returns UCI 470: gender and 752 speech features, class 1 for a patient.

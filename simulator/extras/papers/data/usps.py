@@ -77,7 +77,6 @@ class Usps(FileData):
     files: ClassVar[FileSet] = FileSet(
         "usps", (TRAIN, TEST), PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "unit"
 
     def make(self) -> Dataset:

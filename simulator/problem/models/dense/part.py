@@ -44,11 +44,7 @@ class Dense(Model):
 
 
 def shapes(sizes: Sequence[int]) -> Shapes:
-    """Returns the shapes of each layer's matrix and bias.
-
-    Args:
-        sizes: Numbers of inputs, of hidden units layer by layer, and of outputs.
-    """
+    """Returns the shapes of each layer's matrix and bias."""
     return tuple(
         shape for inp, out in pairwise(sizes) for shape in ((out, inp), (out,))
     )

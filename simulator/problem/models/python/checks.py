@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import KeyPath
 from jaxtyping import PyTree
 
 from ....parts import functions as of_user
@@ -26,12 +26,6 @@ def look(
     example: Callable[[int], PyTree],
 ) -> tuple[PyTree, PyTree, bool]:
     """Looks at a model without computing anything.
-
-    Args:
-        named: Name of the model, for messages.
-        model: The model.
-        form: Outputs that the loss takes.
-        example: Returns some number of rows of zeros.
 
     Returns:
         Shapes and types of its weights, in their tree; those of its statistics; and
@@ -61,7 +55,6 @@ def look(
 
 
 def _check_start(named: UserFunction, model: Functions, key: PyTree, x: PyTree) -> None:
-    """Refuses weights that do not follow from the key alone, or are no numbers."""
     one, two = (of_user.calling(*named, lambda: model.init(key, x)) for _ in range(2))
     if jax.tree.structure(one) != jax.tree.structure(two):
         raise named.refused(
@@ -99,7 +92,6 @@ def _plain(leaf: PyTree) -> np.ndarray:
 
 
 def _check_weights(named: UserFunction, weights: PyTree) -> None:
-    """Refuses weights that are not floating numbers of single precision."""
     leaves = jax.tree.leaves_with_path(weights)
     for path, leaf in leaves:
         if leaf.dtype not in (jnp.float32, jnp.float64):
@@ -146,7 +138,6 @@ def _check_outputs(
     form: OutputForm,
     num_rows: int,
 ) -> None:
-    """Refuses outputs and statistics of other shapes or types than are wanted."""
     outputs, after = of_user.calling(
         *named,
         lambda: jax.eval_shape(lambda *t: model.apply(*t, x, key, training), *trees),
@@ -186,7 +177,7 @@ def _check_outputs(
         )
 
 
-def _place(path: Any) -> str:
+def _place(path: KeyPath) -> str:
     return jax.tree_util.keystr(path) or "its top"
 
 

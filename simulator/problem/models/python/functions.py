@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 from jaxtyping import Array, Key, PyTree
@@ -16,7 +15,7 @@ KEYS = ("key", "rng", "rngs")
 """Names of arguments that are keys of random numbers."""
 
 
-def model_of(named: UserFunction, facts: Mapping[str, Any]) -> Functions:
+def model_of(named: UserFunction, facts: Mapping[str, object]) -> Functions:
     """Returns the model that a scenario names.
 
     Args:
@@ -68,12 +67,12 @@ def plain(init: Callable[..., PyTree], apply: Callable[..., PyTree]) -> Function
     return Functions(start, run, named is not None)
 
 
-def _is_partial(found: Any) -> bool:
+def _is_partial(found: object) -> bool:
     return hasattr(found, "func") and hasattr(found, "keywords")
 
 
 def _built(
-    named: UserFunction, build: Callable[..., Any], facts: Mapping[str, Any]
+    named: UserFunction, build: Callable[..., PyTree], facts: Mapping[str, object]
 ) -> tuple[PyTree, Again]:
     """Calls a function that makes a model with what it asks for."""
     names = _names(build)
@@ -114,7 +113,6 @@ def _names(function: Callable[..., PyTree]) -> list[str]:
 
 
 def _required(function: Callable[..., PyTree]) -> list[str]:
-    """Returns the arguments without which a function cannot be called."""
     many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         name

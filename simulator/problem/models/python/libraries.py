@@ -77,8 +77,7 @@ def of_equinox(made: tuple[eqx.Module, PyTree], again: Again) -> Functions:
     def apply(
         weights: PyTree, statistics: PyTree, x: PyTree, key: PyTree, training: bool
     ) -> tuple[PyTree, PyTree]:
-        whole: Any = eqx.combine(weights, static)
-        whole = eqx.nn.inference_mode(whole, value=not training)
+        whole = eqx.nn.inference_mode(eqx.combine(weights, static), value=not training)
         num_rows = jax.tree.leaves(x)[0].shape[0]
         keys = None if key is None else jax.random.split(key, num_rows)
 
@@ -114,9 +113,8 @@ def of_linen(module: Any) -> Functions:
         if not training or not statistics:
             found = module.apply(variables, x, **flags(training=training), **named)
             return found, statistics
-        kept: Any = list(statistics)
         outputs, new = module.apply(
-            variables, x, **flags(training=True), **named, mutable=kept
+            variables, x, **flags(training=True), **named, mutable=list(statistics)
         )
         return outputs, dict(new)
 
@@ -131,7 +129,7 @@ def of_nnx(module: Any, again: Again) -> Functions:
     """
     from flax import nnx
 
-    def divided(module: Any) -> Any:
+    def divided(module: Any) -> tuple[PyTree, ...]:
         return nnx.split(module, nnx.Param, nnx.RngState, ...)
 
     graphs = {}

@@ -1,25 +1,23 @@
 """A model of a user's own as the networks of this package are: one flat vector."""
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Key, Num, PyTree
 
 from ....parts.functions import UserFunction
 from ...data.base import Field, shaped
 from ...data.outputs import OutputForm
 from ..base import STATISTICS_KEPT
-from ..flat import split
-from ..parts import Shapes
+from ..flat import matrices, split
+from ..parts import Shapes, size
 from . import checks
 from .functions import model_of
-from .libraries import Functions
 
 BLOCK = 1024
 """Rows that are measured at once."""
@@ -27,50 +25,28 @@ REMEMBERED = 16
 """Models that a process keeps, so that their programs are compiled once."""
 
 
-class Layout(NamedTuple):
-    """The places of some arrays in a vector.
+def tree_of(vector: Float[Array, " Q"], like: PyTree) -> PyTree:
+    """Returns the numbers of a vector as a tree of the arrays of another.
 
-    Attributes:
-        structure: Tree that they stand in.
-        shapes: Their shapes.
-        types: Their types.
+    Counts are rounded, and have their types. Other numbers have the type of the vector,
+    which is the precision of the run.
     """
-
-    structure: PyTree
-    shapes: tuple[tuple[int, ...], ...]
-    types: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, tree: PyTree) -> "Layout":
-        """Returns the layout of a tree of arrays, or of their shapes and types."""
-        leaves, structure = jax.tree.flatten(tree)
-        shapes = tuple(leaf.shape for leaf in leaves)
-        return cls(structure, shapes, tuple(leaf.dtype for leaf in leaves))
-
-    @property
-    def size(self) -> int:
-        """Length of the vector."""
-        return sum(map(math.prod, self.shapes))
-
-    def tree(self, arrays: Sequence[Array]) -> PyTree:
-        """Returns arrays in their tree."""
-        return jax.tree.unflatten(self.structure, list(arrays))
-
-    def given(self, vector: Float[Array, " Q"]) -> PyTree:
-        """Returns the tree of a vector in the types of the arrays; counts are rounded.
-
-        Numbers have the type of the vector, which is the precision of the run.
-        """
-        found = [
-            array
-            if jnp.issubdtype(dtype, jnp.floating)
-            else jnp.round(array).astype(dtype)
-            for array, dtype in zip(split(vector, self.shapes), self.types, strict=True)
-        ]
-        return self.tree(found)
+    leaves, structure = jax.tree.flatten(like)
+    arrays = split(vector, _shapes(like))
+    found = [
+        array
+        if jnp.issubdtype(leaf.dtype, jnp.floating)
+        else jnp.round(array).astype(leaf.dtype)
+        for array, leaf in zip(arrays, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, found)
 
 
-def vector(tree: Any, dtype: Any) -> Float[Array, " Q"]:
+def _shapes(tree: PyTree) -> Shapes:
+    return tuple(leaf.shape for leaf in jax.tree.leaves(tree))
+
+
+def vector(tree: PyTree, dtype: DTypeLike) -> Float[Array, " Q"]:
     """Returns all numbers of a tree of arrays, one after the other."""
     leaves = [jnp.ravel(leaf).astype(dtype) for leaf in jax.tree.leaves(tree)]
     return jnp.concatenate(leaves) if leaves else jnp.zeros(0, dtype)
@@ -84,32 +60,27 @@ class OwnNetwork:
     Attributes:
         form: Outputs that the loss takes.
         takes_key: Whether training draws random numbers.
-        weights: Layout of what is learned, the beginning of the vector.
-        statistics: Layout of what is measured, its end.
+        weights: Shapes and types of what is learned, the beginning of the vector.
+        statistics: Shapes and types of what is measured, its end.
     """
 
     def __init__(
-        self,
-        named: UserFunction,
-        functions: Functions,
-        form: OutputForm,
-        rows: tuple[Field, ...],
+        self, named: UserFunction, form: OutputForm, rows: tuple[Field, ...]
     ) -> None:
         """Looks at a model once, without computing anything.
 
-        Args:
-            named: Name of the model, for messages.
-            functions: The model.
-            form: Outputs that the loss takes.
-            rows: Inputs of a row.
-
         Raises:
-            ScenarioError: The model cannot be used here.
+            ScenarioError: There is no such model, or it cannot be used here.
         """
-        self._functions, self.form, self._rows = functions, form, rows
-        found = checks.look(named, functions, form, self._example)
-        weights, statistics, self.takes_key = found
-        self.weights, self.statistics = Layout.of(weights), Layout.of(statistics)
+        shapes = {field.name: field.shape for field in rows}
+        facts = {
+            "num_outputs": form.num_outputs,
+            "shape": shapes.get("", shapes),
+            "num_features": sum(field.width for field in rows),
+        }
+        self._functions, self.form, self._rows = model_of(named, facts), form, rows
+        found = checks.look(named, self._functions, form, self._example)
+        self.weights, self.statistics, self.takes_key = found
 
     @property
     def num_outputs(self) -> int:
@@ -119,7 +90,7 @@ class OwnNetwork:
     @property
     def num_weights(self) -> int:
         """Length of the vector, statistics included."""
-        return self.weights.size + self.statistics.size
+        return size(self.leaf_shapes)
 
     @property
     def inputs_first(self) -> bool:
@@ -129,27 +100,22 @@ class OwnNetwork:
     @property
     def leaf_shapes(self) -> Shapes:
         """Shapes of the arrays in the vector: the tree's leaves, not layer by layer."""
-        return (*self.weights.shapes, *self.statistics.shapes)
+        return (*_shapes(self.weights), *_shapes(self.statistics))
 
     @property
     def num_noised(self) -> int:
         """Number of all learned weights: no layer is known to be the first."""
-        return self.weights.size
+        return size(_shapes(self.weights))
 
     @property
     def num_statistics(self) -> int:
         """Number of measured numbers at the vector's end."""
-        return self.statistics.size
+        return size(_shapes(self.statistics))
 
     def init(
         self, key: Key[Array, ""], num_features: int | None = None
     ) -> Float[Array, " P"]:
-        """Returns the weights and statistics at the start, in single precision.
-
-        Args:
-            key: Key of the run, or of the party.
-            num_features: Columns of a party; all have the network of the widest.
-        """
+        """Returns the weights and statistics at the start, in single precision."""
         # Runs in double precision start from the same numbers.
         with jax.enable_x64(False):
             weights, statistics = self._functions.init(key, self._example(1))
@@ -162,10 +128,8 @@ class OwnNetwork:
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
         """Says of each number whether it is regularised: of a matrix or kernel."""
-        learned = [
-            np.full(math.prod(shape), len(shape) > 1) for shape in self.weights.shapes
-        ]
-        return np.concatenate([*learned, np.zeros(self.statistics.size, bool)])
+        learned = matrices(_shapes(self.weights))
+        return np.concatenate([learned, np.zeros(self.num_statistics, bool)])
 
     def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> PyTree:
         """Returns the outputs of some rows, however many: block by block."""
@@ -198,35 +162,27 @@ class OwnNetwork:
     ) -> tuple[PyTree, Float[Array, " Q"]]:
         """Returns the outputs of a batch in training, and statistics of the batch.
 
-        Args:
-            weights: Vector of the model.
-            x: Rows of the batch.
-            key: Key of what is drawn; None of a model that draws nothing.
-
         Returns:
             The outputs; and the statistics of which a step takes a part into the
             running ones, such that these become what the model itself makes of them.
         """
-        if not self.statistics.size and key is None:
+        if not self.num_statistics and key is None:
             return self.apply(weights, x), jnp.zeros(0, weights.dtype)
         tree, statistics = self._trees(weights)
         outputs, after = self._functions.apply(
             tree, statistics, self._given(x, weights.dtype), key, True
         )
-        before = lax.stop_gradient(weights[self.weights.size :])
+        before = lax.stop_gradient(weights[self.num_noised :])
         new = lax.stop_gradient(vector(after, weights.dtype))
         share = 1 - STATISTICS_KEPT
         return self._laid_out(outputs), before + (new - before) / share
 
     def _trees(self, weights: Float[Array, " P"]) -> tuple[PyTree, PyTree]:
-        """Returns weights and statistics as the model has them."""
-        learned, measured = jnp.split(weights, [self.weights.size])
-        return (
-            self.weights.tree(split(learned, self.weights.shapes)),
-            self.statistics.given(lax.stop_gradient(measured)),
-        )
+        learned, measured = jnp.split(weights, [self.num_noised])
+        statistics = tree_of(lax.stop_gradient(measured), self.statistics)
+        return tree_of(learned, self.weights), statistics
 
-    def _given(self, x: Float[Array, "S F"], dtype: Any) -> Any:
+    def _given(self, x: Float[Array, "S F"], dtype: DTypeLike) -> PyTree:
         """Returns rows in the shapes in which they were given, numbers in a type."""
 
         def converted(array: Array) -> Array:
@@ -255,24 +211,5 @@ def columns_of(outputs: Num[Array, " S *o"], form: OutputForm) -> Num[Array, "C 
     return outputs.reshape(samples, -1).T
 
 
-@lru_cache(maxsize=REMEMBERED)
-def python_network(
-    named: UserFunction, form: OutputForm, rows: tuple[Field, ...]
-) -> OwnNetwork:
-    """Returns the network that a scenario names.
-
-    Args:
-        named: Name of the model.
-        form: Outputs that the loss takes.
-        rows: Inputs of a row.
-
-    Raises:
-        ScenarioError: There is no such model, or it cannot be used here.
-    """
-    shapes = {field.name: field.shape for field in rows}
-    facts = {
-        "num_outputs": form.num_outputs,
-        "shape": shapes.get("", shapes),
-        "num_features": sum(field.width for field in rows),
-    }
-    return OwnNetwork(named, model_of(named, facts), form, rows)
+python_network = lru_cache(maxsize=REMEMBERED)(OwnNetwork)
+"""Returns the network that a scenario names."""

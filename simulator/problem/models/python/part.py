@@ -1,13 +1,16 @@
 """A JAX model of a user's own."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ....parts.errors import ScenarioError
 from ....parts.functions import FunctionName, UserFunction
 from ...data.base import Dataset, Field
 from ...data.outputs import OutputForm
 from ..parts import Model, ModelCounts
+
+if TYPE_CHECKING:
+    from .network import OwnNetwork
 
 
 class Python(Model):
@@ -40,12 +43,12 @@ class Python(Model):
             network.num_weights, network.num_statistics, network.takes_key
         )
 
-    def of_rows(self, data: Dataset, form: OutputForm) -> Any:
+    def of_rows(self, data: Dataset, form: OutputForm) -> "OwnNetwork":
         from .network import python_network
 
         return python_network(self._named, form, data.inputs)
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(self, num_outputs: int, num_features: int, family: str) -> "OwnNetwork":
         from .network import python_network
 
         row = Field("", (num_features,))
@@ -61,5 +64,6 @@ class Python(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return self.make(num_outputs, num_features, "vertical").num_weights
 
-    def widths_of_parties(self, widths: Sequence[int]) -> Sequence[int]:
-        return [max(widths)] * len(widths)
+    def weights_of_parties(self, widths: Sequence[int], num_outputs: int) -> int:
+        # All have the network of the widest.
+        return len(widths) * self.num_weights(max(widths), num_outputs)

@@ -1,1 +1,1 @@
-"""The server's network over what parties send: `part` (options), `network`, `own`."""
+"""The server's network over what parties send: `part` (options), `network`."""

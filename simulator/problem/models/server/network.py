@@ -1,7 +1,7 @@
 """The server's network, or a model of a user's own in its place."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..flat import drawn, glorot, split
 from ..parts import Shapes
-from ..python.network import python_network
+from ..python.network import REMEMBERED, OwnNetwork
 from .part import ServerModel
 
 
@@ -78,58 +78,27 @@ class ServerNetwork(NamedTuple):
         return hidden
 
 
-@dataclass(frozen=True)
-class OwnServerNetwork:
-    """A model whose rows are the vectors of all parties: `[M, width]`, or views too.
+class OwnServerNetwork(OwnNetwork):
+    """A model whose rows are the vectors of all parties: `[M, width]`, or views too."""
 
-    Attributes:
-        network: The model.
-    """
-
-    network: Any
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of outputs for a sample."""
-        return self.network.num_outputs
-
-    @property
-    def num_weights(self) -> int:
-        """Length of the flat vector."""
-        return self.network.num_weights
-
-    def init(self, key: Key[Array, ""]) -> Float[Array, " P0"]:
-        """Returns the weights at the start."""
-        return self.network.init(key)
-
-    def apply(self, weights: Float[Array, " P0"], h: Float[Array, "M D S"]) -> PyTree:
-        """Returns the outputs of some samples, as the loss takes them.
-
-        Args:
-            weights: Flat vector.
-            h: What each party sent: the vectors of its views, one after the other.
-        """
-        rows = jnp.moveaxis(h, -1, 0).reshape(h.shape[-1], -1)
-        return self.network.apply(weights, rows)
+    def apply(self, weights: Float[Array, " P0"], x: Float[Array, "M D S"]) -> PyTree:
+        """Returns the outputs of some samples, as the loss takes them."""
+        return super().apply(weights, jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], -1))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def own_network(named: UserFunction, form: OutputForm, sent: Field) -> OwnServerNetwork:
     """Returns the server's network that a scenario names.
-
-    Args:
-        named: Name of the model.
-        form: Outputs that the loss takes.
-        sent: What the parties send of a sample.
 
     Raises:
         ScenarioError: There is no such model, it cannot be used here, or it draws
             random numbers or keeps statistics of batches.
     """
-    network = python_network(named, form, (sent,))
+    network = OwnServerNetwork(named, form, (sent,))
     if network.num_statistics or network.takes_key:
         what = "statistics of batches" if network.num_statistics else "dropout"
         raise named.refused(
             f"must be without {what}, for the server answers one query again and "
             f"again, got {named}; leave it out"
         )
-    return OwnServerNetwork(network)
+    return network

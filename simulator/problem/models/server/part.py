@@ -1,21 +1,20 @@
 """Options of the server's network, and its shapes. No JAX here."""
 
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ....parts.base import Config, function_at
+from ....parts.base import Config
 from ....parts.functions import FunctionName, UserFunction
 from ...data.base import Field as Input
 from ...data.outputs import OutputForm
 from ..parts import Shapes, size
 
+if TYPE_CHECKING:
+    from .network import OwnServerNetwork, ServerNetwork
+
 Count = Annotated[int, Field(ge=1)]
-OURS = "stalesim.simulator.problem.models.server.network:ServerNetwork"
-"""Network of layers; imported when it is made, since it needs JAX."""
-OWN = "stalesim.simulator.problem.models.server.network:own_network"
-"""Network of a user's own."""
 
 
 class ServerModel(Config):
@@ -67,10 +66,6 @@ class ServerModel(Config):
 
         The factors of `weighted_sum` come first, party by party, then the matrix and
         the biases of each layer.
-
-        Args:
-            num_parties: Number of parties, M.
-            num_outputs: Number of logits, C.
         """
         sizes = self.sizes(num_parties, num_outputs)
         layers = pairwise(sizes)
@@ -82,32 +77,32 @@ class ServerModel(Config):
     def num_weights(self, num_parties: int, form: OutputForm) -> int:
         """Returns the number of weights, factors and biases included.
 
-        Args:
-            num_parties: Number of parties, M.
-            form: Outputs that the loss takes.
-
         Raises:
             ScenarioError: The model of the user's own cannot be used here.
         """
         if self.build is None:
             return size(self.shapes(num_parties, form.num_outputs))
-        return self.network(num_parties, form).num_weights
+        return self._own(self.build, num_parties, form).num_weights
 
-    def network(self, num_parties: int, form: OutputForm) -> Any:
+    def network(
+        self, num_parties: int, form: OutputForm
+    ) -> "ServerNetwork | OwnServerNetwork":
         """Returns the network over what the parties send.
-
-        Args:
-            num_parties: Number of parties, M.
-            form: Outputs that the loss takes.
 
         Raises:
             ScenarioError: The model of the user's own cannot be used here.
         """
+        from .network import ServerNetwork
+
         if self.build is None:
-            return function_at(OURS, "problem.server", own=True)(
-                self, num_parties, form.num_outputs
-            )
+            return ServerNetwork(self, num_parties, form.num_outputs)
+        return self._own(self.build, num_parties, form)
+
+    def _own(
+        self, build: str, num_parties: int, form: OutputForm
+    ) -> "OwnServerNetwork":
+        from .network import own_network
+
         views = (self.views,) if self.views > 1 else ()
         sent = Input("", (num_parties, *views, self.width))
-        named = UserFunction(self.build, "problem.server.build")
-        return function_at(OWN, "problem.server", own=True)(named, form, sent)
+        return own_network(UserFunction(build, "problem.server.build"), form, sent)

@@ -50,7 +50,6 @@ class Speech(FileData):
     files: ClassVar[FileSet] = FileSet(
         "speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21

@@ -61,7 +61,6 @@ class SpokenDigits(FileData):
     files: ClassVar[FileSet] = FileSet(
         "spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify
     )
-    published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     """Scale by the statistics of a feature in all frames."""
     frames: Annotated[int, Field(ge=1, le=10_000)] = 21

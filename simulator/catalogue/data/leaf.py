@@ -1,7 +1,8 @@
-"""LEAF's format: JSON files in folders `train` and `test`, rows by their users.
+"""LEAF's sets: FEMNIST by its writers, Shakespeare's plays by their speaking roles.
 
-`{"users": [...], "num_samples": [...], "user_data": {USER: {"x": [...], "y": [...]}}}`;
-`num_samples` and `hierarchies` are not read.
+JSON files in folders `train` and `test`, rows by their users: `{"users": [...],
+"num_samples": [...], "user_data": {USER: {"x": [...], "y": [...]}}}`; `num_samples` and
+`hierarchies` are not read.
 
 Source: Caldas et al., LEAF: A Benchmark for Federated Settings (2018), and its code,
 github.com/TalwalkarLab/leaf, models/utils/model_utils.py.
@@ -12,18 +13,22 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Int, Shaped, UInt8
 from pydantic import Field
 
-from ....files.reading import files
-from ....files.reading.published import Published, PublishedFile
-from ....parts.base import tag
-from ....parts.errors import DataError, ScenarioError
-from ....problem.data.base import Dataset
-from ....problem.data.parts import Data
+from ...files.reading import files
+from ...files.reading.published import Published, PublishedFile
+from ...parts.base import tag
+from ...parts.errors import DataError, ScenarioError
+from ...problem.data import base
+from ...problem.data.base import Dataset, pixels
+from ...problem.data.base import Field as Input
+from ...problem.data.groups import grouping
+from ...problem.data.parts import Data, Scale, TokenRows
+from ...problem.data.split import finished
 
 TRAIN, TEST = "train", "test"
 NOWHERE_ELSE = re.compile(r"(?!)")
@@ -63,11 +68,7 @@ class Leaf(Data, ABC):
 
     @abstractmethod
     def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
-        """Returns the data set of encoded rows.
-
-        Raises:
-            ScenarioError: The limit or the classes do not fit.
-        """
+        """Returns the data set of encoded rows."""
 
     def make(self) -> Dataset:
         paths, kind = self.located_files(), tag(type(self))
@@ -84,9 +85,6 @@ class Leaf(Data, ABC):
 
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
         """Returns training and test rows of the users that are asked for.
-
-        Args:
-            paths: Files of both halves.
 
         Raises:
             DataError: A file is damaged or holds something else.
@@ -164,13 +162,7 @@ def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
 
 
 def recorded(folder: str, origin: str, licence: str) -> Published:
-    """Returns what is known of a set of LEAF, of which nothing official is published.
-
-    Args:
-        folder: Its folder in LEAF's repository, below `data`.
-        origin: What it was made of.
-        licence: Licence of what it was made of.
-    """
+    """Returns what is known of a set of LEAF: nothing official is published of it."""
     return Published(
         origin=f"github.com/TalwalkarLab/leaf, data/{folder} (Caldas et al., 2018), "
         f"from {origin}",
@@ -196,3 +188,100 @@ def _users(path: Path) -> Iterator[tuple[str, dict[str, list[object]]]]:
             "it again by LEAF's scripts"
         ) from error
     yield from found
+
+
+SIDE, NUM_CLASSES = 28, 62
+
+
+class LeafFemnist(Leaf):
+    """FEMNIST as LEAF's scripts make it: 28x28 pixels, 62 classes, users are writers.
+
+    Pixels are from 0 to 1, and paper is 1. Classes are digits, capitals from 10 on,
+    and small letters from 36 on.
+    """
+
+    kind: Literal["leaf_femnist"] = "leaf_femnist"
+    published: ClassVar[Published | None] = recorded(
+        "femnist",
+        "NIST Special Database 19",
+        "none stated by LEAF; NIST's data are public domain in the United States",
+    )
+    folders: ClassVar[tuple[str, ...]] = ("leaffemnist", "femnist")
+    holds: ClassVar[str] = "images of 784 numbers from 0 to 1 and classes from 0 to 61"
+    scale: Scale = "unit"
+
+    @staticmethod
+    def encoded(x: list[object], y: list[object]) -> tuple[np.ndarray, np.ndarray]:
+        images = np.array(x, np.float32)
+        inside = (images >= 0) & (images <= 1)
+        if images.shape != (len(x), SIDE * SIDE) or not inside.all():
+            raise ValueError(x)
+        return images, whole(y, NUM_CLASSES)
+
+    def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
+        return finished(
+            self,
+            name,
+            train[:2],
+            test[:2],
+            num_classes=NUM_CLASSES,
+            columns=pixels(SIDE, SIDE),
+            largest=1.0,
+            groupings=(grouping("user", train[2]),),
+        )
+
+
+CHARACTERS = (
+    "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
+)
+"""LEAF's 80 characters, numbered in this order."""
+NUMBER = np.array([CHARACTERS.find(chr(code)) % 81 for code in range(128)], np.uint8)
+"""Number of each character of ASCII, 80 of those that LEAF does not have."""
+LENGTH = 80
+
+
+class LeafShakespeare(TokenRows, Leaf):
+    """Shakespeare as LEAF's scripts make it: 80 characters, and the next one.
+
+    Users are roles of plays. Each character of a role's lines is a label once, and
+    before the first of a line stand 80 spaces. A row has one label, so that
+    `transformer` learns what follows its last character. Characters are numbered as
+    LEAF does.
+
+    Where LEAF divides a role's rows at random, test rows overlap training rows.
+    """
+
+    kind: Literal["leaf_shakespeare"] = "leaf_shakespeare"
+    tokens: ClassVar[str] = "characters"
+    published: ClassVar[Published | None] = recorded(
+        "shakespeare", "Project Gutenberg's complete works", "public domain"
+    )
+    folders: ClassVar[tuple[str, ...]] = ("leafshakespeare", "shakespeare")
+    holds: ClassVar[str] = "texts of 80 of LEAF's 80 characters and the one after each"
+
+    @staticmethod
+    def encoded(x: list[Any], y: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        if {*map(len, x)} != {LENGTH} or {*map(len, y)} != {1}:
+            raise ValueError(x)
+        return _numbers(x).reshape(-1, LENGTH), _numbers(y)
+
+    def finish(self, name: str, train: LeafRows, test: LeafRows) -> Dataset:
+        return finished(
+            self,
+            name,
+            train[:2],
+            test[:2],
+            num_classes=len(CHARACTERS),
+            columns=base.counted("token", LENGTH),
+            fields=(Input("", (LENGTH,), whole=True),),
+            groupings=(grouping("user", train[2]),),
+        )._replace(next_token=True)
+
+
+def _numbers(texts: list[str]) -> UInt8[np.ndarray, " n"]:
+    # Ascii, since a full set has 340 million characters; it refuses others.
+    codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8)
+    numbers = NUMBER[codes]
+    if (numbers == len(CHARACTERS)).any():
+        raise ValueError(texts)
+    return numbers

@@ -1,1 +1,0 @@
-"""LEAF's sets: `format` (files and what all have in common), then one a file."""

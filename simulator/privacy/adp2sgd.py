@@ -1,0 +1,366 @@
+"""The privacy of A(DP)2SGD: Lemmas 2 to 4, Theorem 2, and its inverse.
+
+Every step of a worker releases a gradient of B of its n samples with normal noise of
+standard deviation sigma. Two accountings, which are two settings (A-05):
+
+=============  =========  ===========  ==============================================
+setting        rate       releases     whose turn it is
+=============  =========  ===========  ==============================================
+as published   B / (K n)  T of all     counts as a draw, which no proof covers: all
+                                       workers run all the time, and neighbours see
+                                       who sends
+one worker's   B / n      its own      is no draw
+=============  =========  ===========  ==============================================
+
+The first is not merely unproved: to a neighbour who sees whose turn it is, Theorem 2's
+noise for an epsilon of 10 in the published setting leaves two data sets more than 12
+apart, at the same delta (tests/evidence/test_accounting.py).
+
+Lemma 2 has two conditions. Whether they hold is a result, not an error: where one fails
+epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03). z is
+the noise over the sensitivity, gamma the subsampling rate, alpha the order.
+
+Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; Mironov
+(2017); decisions (A-) are in evidence/pages/decisions.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..parts.errors import UserError
+
+On = Literal["sum", "mean"]
+"""Gradient of a batch that gets the noise (A-01)."""
+Reading = Literal["consistent", "paper"]
+"""Sensitivity of the gradient that has the noise, or of the mean for both (A-02)."""
+LEAST_VARIANCE = 1.5
+"""Least variance of the noise over the squared sensitivity, for Lemma 2."""
+GRID = tuple(step / 100 for step in range(1, 100))
+"""Values of mu that are searched (A-06)."""
+
+
+@dataclass(frozen=True)
+class GossipSetting:
+    """Mini-batches that are released, and the samples that they are drawn from.
+
+    Attributes:
+        num_workers: K, >= 1; with one, nothing is claimed for the choice of a worker.
+        num_samples: N_(1), samples of the worker that has the fewest.
+        batch: B distinct samples of a gradient, in [1, num_samples].
+        iterations: T, mini-batches of all workers together, >= 1.
+        lipschitz: G, bound of one sample's gradient, > 0.
+        delta: Failure probability, in (0, 1).
+
+    Raises:
+        UserError: a value is out of its range.
+    """
+
+    num_workers: int
+    num_samples: int
+    batch: int
+    iterations: int
+    lipschitz: float = 1.0
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        check_at_least_one("num_workers", self.num_workers, "1 is a worker by itself")
+        check_at_least_one("batch", self.batch, "it is a number of samples")
+        check_at_least_one("iterations", self.iterations, "they are those of all")
+        if not self.num_samples >= self.batch:
+            raise UserError(
+                f"num_samples must be >= batch ({self.batch}), got {self.num_samples}; "
+                "draw smaller batches"
+            )
+        check_positive("lipschitz", self.lipschitz, "clip gradients at it")
+        if not 0 < self.delta < 1:
+            raise UserError(f"delta must be in (0, 1), got {self.delta}; try 1e-5")
+
+    @property
+    def ratio(self) -> float:
+        """The subsampling rate gamma, B / (K n_(1))."""
+        return self.batch / (self.num_workers * self.num_samples)
+
+    def multiplier(
+        self, sigma: float, on: On, reading: Reading = "consistent"
+    ) -> float:
+        """Computes the noise over the sensitivity when one sample is replaced.
+
+        Args:
+            sigma: Standard deviation of the noise, > 0, in units of a gradient.
+            on: Gradient that gets the noise.
+            reading: `paper` takes 2 G / B for both, and is B times too much on the sum.
+
+        Raises:
+            UserError: `sigma` is not > 0.
+        """
+        check_positive("sigma", sigma, "without noise nothing is private")
+        return sigma / sensitivity(self.lipschitz, self.batch, on, reading)
+
+
+def sensitivity(
+    lipschitz: float, batch: int, on: On, reading: Reading = "consistent"
+) -> float:
+    """Computes how far a batch's gradient moves when one sample is replaced.
+
+    Args:
+        lipschitz: G, bound of one sample's gradient, > 0.
+        batch: B, >= 1.
+        on: Gradient that is released.
+        reading: `paper` has 2 G / B for both, which is that of the mean.
+
+    Source: A(DP)2SGD, Theorem 2; A-02.
+    """
+    whole = on == "sum" and reading == "consistent"
+    return 2 * lipschitz / (1 if whole else batch)
+
+
+def check_at_least_one(name: str, value: int, remedy: str) -> None:
+    """Raises UserError where a count is below 1."""
+    if not value >= 1:
+        raise UserError(f"{name} must be >= 1, got {value}; {remedy}")
+
+
+def check_positive(name: str, value: float, remedy: str) -> None:
+    """Raises UserError where a number is not within (0, inf)."""
+    if not 0 < value < math.inf:
+        raise UserError(f"{name} must be > 0 and finite, got {value}; {remedy}")
+
+
+class Conditions(NamedTuple):
+    """The two conditions of Lemma 2, which are those of equation 7.
+
+    Attributes:
+        variance: z^2, to be >= 1.5: the condition `noise`.
+        order: alpha, to be > 1 and <= `largest_order`: the condition `order`; nan where
+            there is none.
+        largest_order: log(1 / (gamma (1 + z^2))).
+    """
+
+    variance: float
+    order: float
+    largest_order: float
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the conditions that fail, in that order."""
+        noise = () if self.variance >= LEAST_VARIANCE else ("noise",)
+        return noise if 1 < self.order <= self.largest_order else (*noise, "order")
+
+    @property
+    def hold(self) -> bool:
+        """Whether both do."""
+        return not self.failed
+
+    @property
+    def lack(self) -> float:
+        """The larger of what both lack."""
+        return max(LEAST_VARIANCE - self.variance, self.order - self.largest_order)
+
+    @property
+    def why(self) -> str:
+        """Empty, or what the failed conditions ask for and what there is."""
+        got = "none" if math.isnan(self.order) else f"{self.order:.4g}"
+        said = {
+            "noise": f"noise: sigma^2 / sensitivity^2 must be >= {LEAST_VARIANCE}, "
+            f"got {self.variance:.4g}",
+            "order": f"order: alpha must be > 1 and <= {self.largest_order:.4g}, "
+            f"got {got}",
+        }
+        return "; ".join(said[name] for name in self.failed)
+
+
+def conditions(order: float, multiplier: float, ratio: float) -> Conditions:
+    """Returns the conditions of Lemma 2, whether they hold or not.
+
+    Args:
+        order: alpha, or nan.
+        multiplier: z, > 0.
+        ratio: Gamma, in (0, 1].
+
+    Raises:
+        UserError: the multiplier or the ratio is out of its range.
+
+    Source: A(DP)2SGD, Lemma 2.
+    """
+    check_positive("multiplier", multiplier, "it is the noise over the sensitivity")
+    if not 0 < ratio <= 1:
+        raise UserError(
+            f"ratio must be in (0, 1], got {ratio}; it is the batch over the samples"
+        )
+    variance = multiplier**2
+    return Conditions(variance, order, -math.log(ratio * (1 + variance)))
+
+
+def to_epsilon(divergence: float, order: float, delta: float) -> float:
+    """Converts a divergence to epsilon: plus log(1 / delta) / (alpha - 1).
+
+    Args:
+        divergence: >= 0, of the order.
+        order: alpha, > 1.
+        delta: Failure probability, in (0, 1).
+
+    Source: A(DP)2SGD, Lemma 4; Mironov (2017), Proposition 3.
+    """
+    return divergence + math.log(1 / delta) / (order - 1)
+
+
+def order_of(mu: float, epsilon: float, delta: float) -> float:
+    """Computes the order alpha at which Lemma 4 adds (1 - mu) epsilon.
+
+    Args:
+        mu: Share of epsilon that is Renyi divergence, in (0, 1).
+        epsilon: > 0.
+        delta: Failure probability, in (0, 1).
+
+    Raises:
+        UserError: `mu` or `epsilon` is out of its range.
+
+    Source: A(DP)2SGD, Theorem 2.
+    """
+    if not 0 < mu < 1:
+        raise UserError(f"mu must be in (0, 1), got {mu}; try 0.5")
+    check_positive("epsilon", epsilon, "try 10")
+    return math.log(1 / delta) / ((1 - mu) * epsilon) + 1
+
+
+class SufficientNoise(NamedTuple):
+    """The noise that Theorem 2 demands.
+
+    Attributes:
+        epsilon: Target.
+        mu: Share of epsilon that is Renyi divergence.
+        sigma_mean: Standard deviation of the noise on the mean gradient.
+        sigma_sum: The same noise on the sum, B times as large.
+        conditions: Equation 7; where they fail the noise guarantees nothing.
+    """
+
+    epsilon: float
+    mu: float
+    sigma_mean: float
+    sigma_sum: float
+    conditions: Conditions
+
+
+class Achieved(NamedTuple):
+    """The least epsilon that Lemmas 2 to 4 give for a noise.
+
+    Attributes:
+        epsilon: inf where no order is admissible.
+        mu: Share of it that is Renyi divergence; nan where no order is admissible.
+        multiplier: Noise over the sensitivity.
+        conditions: Conditions of Lemma 2, at the best order.
+        unconstrained: Value of the same formula with the conditions ignored; no
+            guarantee below `epsilon`.
+    """
+
+    epsilon: float
+    mu: float
+    multiplier: float
+    conditions: Conditions
+    unconstrained: float
+
+
+def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
+    """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
+
+    Raises:
+        UserError: an argument is out of its range; a failed condition is a result.
+
+    Source: A(DP)2SGD, Theorem 2 and equation 7.
+    """
+    alpha = order_of(mu, epsilon, setting.delta)
+    data = setting.num_workers * setting.num_samples
+    square = 20 * setting.iterations * alpha / (mu * epsilon)
+    mean = setting.lipschitz * math.sqrt(square) / data
+    found = conditions(alpha, setting.multiplier(mean, "mean"), setting.ratio)
+    return SufficientNoise(epsilon, mu, mean, mean * setting.batch, found)
+
+
+def least_noise(
+    setting: GossipSetting, epsilon: float, grid: Sequence[float] = GRID
+) -> tuple[SufficientNoise | None, str]:
+    """Finds the mu with the least noise among those for which equation 7 holds.
+
+    Returns:
+        The noise and "", or None and a sentence that says why no mu is admissible.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: A(DP)2SGD, Theorem 2; A-06.
+    """
+    if not grid:
+        raise UserError("grid must have a value of mu, got none; leave it out")
+    tried = [theorem2(setting, epsilon, mu) for mu in grid]
+    fits = [noise for noise in tried if noise.conditions.hold]
+    if fits:
+        return min(fits, key=lambda noise: noise.sigma_mean), ""
+    nearest = min(tried, key=lambda noise: noise.conditions.lack)
+    return None, (
+        f"no mu of {len(tried)} is admissible at epsilon {epsilon:g}; the nearest, "
+        f"{nearest.mu:g}, fails {nearest.conditions.why}"
+    )
+
+
+def achieved(setting: GossipSetting, multiplier: float) -> Achieved:
+    """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
+
+    Args:
+        setting: Setting as published, or a worker's own.
+        multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
+
+    Returns:
+        The least of s alpha + log(1 / delta) / (alpha - 1) with s = 5 T gamma^2 / z^2;
+        epsilon is inf where no order is admissible.
+
+    Raises:
+        UserError: an argument is out of its range.
+
+    Source: A(DP)2SGD, Lemmas 2 to 4.
+    """
+    limits = conditions(math.nan, multiplier, setting.ratio)
+    tail = math.log(1 / setting.delta)
+    slope = setting.iterations * 5 * (setting.ratio / multiplier) ** 2
+    free = slope + 2 * math.sqrt(slope * tail)
+    order = min(1 + math.sqrt(tail / slope), limits.largest_order)
+    if order <= 1:
+        return Achieved(math.inf, math.nan, multiplier, limits, free)
+    found = limits._replace(order=order)
+    if not found.hold:
+        return Achieved(math.inf, math.nan, multiplier, found, free)
+    epsilon = to_epsilon(slope * order, order, setting.delta)
+    return Achieved(epsilon, slope * order / epsilon, multiplier, found, free)
+
+
+def smallest_epsilon(setting: GossipSetting) -> Achieved:
+    """Finds the least epsilon for which there is an admissible noise.
+
+    More noise lowers the divergence, and with it the largest order of Lemma 2.
+
+    Returns:
+        It and its noise; epsilon is inf where no noise is admissible.
+
+    Source: A(DP)2SGD, equation 7; A-06.
+    """
+    least = math.sqrt(LEAST_VARIANCE) * (1 + 1e-12)  # or rounding fails the condition
+    variance = 1 / (math.e * setting.ratio) - 1  # here the largest order is 1
+    if variance <= least**2:
+        return achieved(setting, least)
+    tried = np.geomspace(least, math.sqrt(variance), 1000, endpoint=False)
+    values = [achieved(setting, float(z)).epsilon for z in tried]
+    best = int(np.argmin(values))
+    low, high = max(0, best - 1), min(best + 1, len(tried) - 1)
+    from scipy import optimize  # 0.7 s: only where it is needed
+
+    refined: Any = optimize.minimize_scalar(
+        lambda z: achieved(setting, float(z)).epsilon,
+        bounds=(tried[low], tried[high]),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    both = [achieved(setting, float(z)) for z in (tried[best], refined.x)]
+    return min(both, key=lambda one: one.epsilon)
