@@ -186,6 +186,7 @@ def local_steps(
     key: Key[Array, ""] | None = None,
     local: LocalRule | None = None,
     taken: Int[Array, ""] | None = None,
+    drift: Float[Array, "..."] | None = None,
 ) -> Work:
     """Makes local steps; contributes the sum of their gradients, or directions.
 
@@ -198,12 +199,14 @@ def local_steps(
         key: Key of what training draws, from `training_key`.
         local: Optimiser of the local steps; None for plain SGD.
         taken: Steps that are made, from `steps_of`; by default all.
+        drift: What is added to each gradient, shaped like it, if anything.
     """
     steps, count = samples.shape[0], problem.model.num_statistics
     if steps == 1 and local is None and not count:
         # At the start, where the proximal term has no gradient.
         own = None if key is None else jax.random.fold_in(key, 0)
         loss, total = gradient_of(problem, start, samples[0], own)
+        total = total if drift is None else total + drift
         return Work(loss, total, total, {})
     start, arrays = problem.narrowed(start), arrays_of_rows(problem)
     state = None if local is None else local.state
@@ -222,6 +225,8 @@ def local_steps(
         found, way, measured = gradient(weights, samples[q], own)
         if proximal is not None:
             way = way + proximal * (weights - start)
+        if drift is not None:
+            way = way + drift
         if local is not None:
             way, state = local.rule.update(way, state, weights, local.made + q, arrays)
         if measured is None:

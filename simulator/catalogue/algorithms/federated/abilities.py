@@ -134,6 +134,26 @@ class ExchangesMore(Protocol):
 
 
 @runtime_checkable
+class SendsAlong(Protocol):
+    """Sends something along with the model, such as a control variate or a momentum.
+
+    It is a stage of the server, one at most of a chain. A client gets what went along
+    with the version that it reads, as `ClientJob.along`; the server finds the same in
+    `Contributions.along` when the contribution arrives. Downloads count it as a second
+    model.
+    """
+
+    def along(self, state: object) -> "Array":
+        """Returns what goes along with a version, an array shaped like the model.
+
+        Args:
+            state: The stage's state after the commit that made the version. What it
+                becomes before the next commit goes along with the next version.
+        """
+        ...
+
+
+@runtime_checkable
 class LeadsStep(Protocol):
     """Changes a step by an adjustment that traces and readers must know of."""
 

@@ -110,6 +110,7 @@ class LocalWork(LocalOptions, WorkPart):
             job.training_key,
             rule and client_work.LocalRule(rule, state, job.number * of_job),
             taken=job.taken,
+            drift=job.drift,
         )
         after = work.optimizer if self._keeps else None
         if rule is not None:

@@ -24,7 +24,7 @@ from ....files.timeline import NO_WORKER, Kind
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import joint
-from .abilities import LeadsStep
+from .abilities import LeadsStep, SendsAlong
 from .chain import Chained
 from .stage import (
     PLACES,
@@ -70,6 +70,7 @@ class ChainState(NamedTuple):
         received: State of each stage of receiving.
         weighing: State of the weights.
         stepping: States of the aggregation, of each adjustment, and of the step.
+        along: What went along with the versions in the registers; None without any.
     """
 
     weights: Float[Array, "..."]
@@ -80,11 +81,12 @@ class ChainState(NamedTuple):
     received: tuple[object, ...]
     weighing: object
     stepping: tuple[object, ...]
+    along: Float[Array, "R ..."] | None = None
 
 
-Given = tuple[Float[Array, "W ..."], tuple[object, ...]]
-"""What the workers of a row have read, as wide as registers, and the states of their
-stages."""
+Given = tuple[Float[Array, "W ..."], tuple[object, ...], Float[Array, "W ..."] | None]
+"""What the workers of a row have read, as wide as registers, the states of their
+stages, and what went along with the model, if anything."""
 
 
 class Sent(NamedTuple):
@@ -169,7 +171,7 @@ class Chain(
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
         draws = problem.takes_key or any(stage.draws for stage in stages)
-        return ChainState(
+        state = ChainState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
             key=key if draws else None,
@@ -182,6 +184,20 @@ class Chain(
             weighing=self.weighing and self.weighing.start(problem, weights),
             stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
+        first = self._along(state)
+        if first is None:
+            return state
+        registers = jnp.zeros((self.num_registers, *first.shape), first.dtype)
+        return state._replace(along=registers.at[0].set(first))
+
+    def _along(self, state: ChainState) -> Float[Array, "..."] | None:
+        """Returns what goes along with the model now, if anything does."""
+        stages = (*self.received, self.weighing, *self.stepping)
+        states = (*state.received, state.weighing, *state.stepping)
+        for stage, own in zip(stages, states, strict=True):
+            if isinstance(stage, SendsAlong):
+                return stage.along(own)
+        return None
 
     def kept(self, state: ChainState) -> tuple[object, ...]:
         return state.clients
@@ -194,11 +210,15 @@ class Chain(
             if isinstance(stage, LeadsStep):
                 offered = stage.ahead(offered, own, step_size)
         registers = client_work.keep(state.registers, offered, event)
-        return state._replace(registers=registers)
+        along, sent = state.along, self._along(state)
+        if along is not None and sent is not None:
+            along = client_work.keep(along, sent, event)
+        return state._replace(registers=registers, along=along)
 
     def given(self, state: ChainState, event: Event) -> Given:
         read = client_work.read(state.registers, event)
-        return read, optimizing.of_workers(state.clients, event.worker)
+        own = optimizing.of_workers(state.clients, event.worker)
+        return read, own, _along_with(state, event)
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Given
@@ -233,7 +253,8 @@ class Chain(
         read = state.registers.at[slot].get(mode="fill", fill_value=0)
         reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
         factor, share, counts = self._weighed(row, reads, state)
-        arrived = Contributions(reads, None, None, factor, share)
+        along = _along_with(state, event)
+        arrived = Contributions(reads, None, None, factor, share, along=along)
         samples = client_work.samples_of(event, 1)[:, 0]
         shares = arrived.weight.astype(read.dtype)
         losses, total = joint.gradient(problem, read, samples, shares)
@@ -280,7 +301,8 @@ class Chain(
             got = {name: info[name] for name in info if name == BROADCAST_ERROR}
             nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
             info = nothing | got
-        return ChainState(weights, state.registers, state.key, *after), info
+        kept = state.registers, state.key
+        return ChainState(weights, *kept, *after, along=state.along), info
 
     def _stepped(
         self, row: ServerRow, arrived: Contributions, states: tuple[object, ...]
@@ -345,7 +367,8 @@ class Chain(
         if read is None:
             read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self._weighed(row, read, state)
-        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
+        along, made = _along_with(state, event), (sent.message, sent.statistics)
+        arrived = Contributions(read, *made, factor, share, along=along)
         return row, arrived, counts
 
     def _weighed(
@@ -384,11 +407,12 @@ class Chain(
             number: Array,
             version: Array,
             own: tuple[object, ...],
+            along: Array | None,
             made: Work | None,
         ) -> tuple[Work, tuple[object, ...], Array | None]:
             taken = client_work.steps_of(samples) if self.uneven else None
             facts = problem, read, samples, step_size, worker, number, version, key
-            job = ClientJob(*facts, taken=taken)
+            job = ClientJob(*facts, taken=taken, along=along)
             states = []
             for stage, before in zip(self.reads, own[:first], strict=True):
                 job, after = stage(job, before)
@@ -402,13 +426,18 @@ class Chain(
             return work, tuple(states), job.read if self.reads else None
 
         samples = client_work.samples_of(event, self.local_steps)
-        (read, own), versions = given, event.version - event.staleness
-        workers = (read, samples, event.worker, event.job, versions, own, made)
+        (read, own, along), versions = given, event.version - event.staleness
+        workers = (read, samples, event.worker, event.job, versions, own, along, made)
         if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
         alone = of_worker(*jax.tree.map(lambda value: value[0], workers))
         return jax.tree.map(lambda value: value[None], alone)
+
+
+def _along_with(state: ChainState, event: Event) -> Float[Array, "W ..."] | None:
+    """Returns what went along with the versions that the workers of a row have read."""
+    return None if state.along is None else client_work.read(state.along, event)
 
 
 def _through(
