@@ -97,11 +97,6 @@ class Algorithm(Part):
         given = "optimizer" in cls.model_fields
         return with_steps(data, optimizer="step_size") if given else data
 
-    @property
-    def steps_per_job(self) -> int:
-        """Local steps of a job: its option `local_steps`, if it has one."""
-        return getattr(self, "local_steps", 1)
-
     def check(self, problem: "Problem", protocol: "Protocol") -> None:
         """Refuses problems and protocols that the algorithm cannot have.
 
@@ -133,7 +128,7 @@ class Algorithm(Part):
         Raises:
             ScenarioError: A batch is larger than a client's samples.
         """
-        return minibatches(self, seed, pools, protocol, steps=self.steps_per_job)
+        return minibatches(self, seed, pools, protocol, steps=steps_per_job(self))
 
     def structure(self) -> dict[str, object]:
         """Returns all but the numbers that runs of one program may differ in."""
@@ -149,6 +144,13 @@ class Algorithm(Part):
             shape: The problem's counts.
             common: Whether the workers of a row share one batch.
         """
+
+
+def steps_per_job(algorithm: Algorithm) -> int:
+    """Returns the local steps of a job: its option `local_steps`, if it has one."""
+    if isinstance(algorithm, HasStages):
+        return algorithm.steps_per_job
+    return getattr(algorithm, "local_steps", 1)
 
 
 def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
@@ -244,7 +246,7 @@ def workload_of(
     own_steps, own_samples = sampler.own_steps, sampler.own_samples
     if own_samples is not None:
         per_job = float(own_samples.mean())
-    steps = algorithm.steps_per_job
+    steps = steps_per_job(algorithm)
     return Workload(
         upload_bytes=sent["up"],
         download_bytes=sent["down"],

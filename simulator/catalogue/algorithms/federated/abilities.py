@@ -75,6 +75,36 @@ class RefusesStatistics(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """Needs the key of the run."""
+
+    draws: ClassVar[bool]
+    """Whether it does."""
+
+
+@runtime_checkable
+class TakesSums(Protocol):
+    """Needs of a row's messages their weighted sum alone.
+
+    Then `Contributions` may come without single messages, and what each counts is not
+    to be changed any more.
+    """
+
+    takes_sums: ClassVar[bool]
+    """Whether it does."""
+
+
+@runtime_checkable
+class HasNumbers(Protocol):
+    """Has other options than its fractions in which runs of one program may differ."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Those options."""
+        ...
+
+
+@runtime_checkable
 class Biased(Protocol):
     """May count some clients more than others."""
 

@@ -24,7 +24,7 @@ from ....files.timeline import NO_WORKER, Kind
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import joint
-from .abilities import LeadsStep, SendsAlong
+from .abilities import Draws, LeadsStep, SendsAlong
 from .chain import Chained
 from .stage import (
     PLACES,
@@ -170,7 +170,9 @@ class Chain(
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
-        draws = problem.takes_key or any(stage.draws for stage in stages)
+        draws = problem.takes_key or any(
+            isinstance(s, Draws) and s.draws for s in stages
+        )
         state = ChainState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
