@@ -1,7 +1,15 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    runtime_checkable,
+)
+from typing import Protocol as Ability
 
 import numpy as np
 from jaxtyping import Int
@@ -97,6 +105,11 @@ class Algorithm(Part):
         given = "optimizer" in cls.model_fields
         return with_steps(data, optimizer="step_size") if given else data
 
+    @property
+    def steps_per_job(self) -> int:
+        """Local steps of a job: its option `local_steps`, if it has one."""
+        return getattr(self, "local_steps", 1)
+
     def check(self, problem: "Problem", protocol: "Protocol") -> None:
         """Refuses problems and protocols that the algorithm cannot have.
 
@@ -115,21 +128,6 @@ class Algorithm(Part):
                 f"got 'batch'; change it",
             )
 
-    def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
-    ) -> Sampler:
-        """Returns the minibatches of a run: `minibatches` of as many as local steps.
-
-        Args:
-            seed: Seed of the run.
-            pools: Sample ids of each client, or one pool that all clients draw from.
-            protocol: The protocol of the scenario.
-
-        Raises:
-            ScenarioError: A batch is larger than a client's samples.
-        """
-        return minibatches(self, seed, pools, protocol, steps=steps_per_job(self))
-
     def structure(self) -> dict[str, object]:
         """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", *self.numbers}
@@ -146,11 +144,38 @@ class Algorithm(Part):
         """
 
 
-def steps_per_job(algorithm: Algorithm) -> int:
-    """Returns the local steps of a job: its option `local_steps`, if it has one."""
-    if isinstance(algorithm, HasStages):
-        return algorithm.steps_per_job
-    return getattr(algorithm, "local_steps", 1)
+@runtime_checkable
+class OwnSampler(Ability):
+    """An algorithm whose minibatches are not one for each local step."""
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
+    ) -> Sampler:
+        """Returns the minibatches of a run, as `sampler_of` does."""
+        ...
+
+
+def sampler_of(
+    algorithm: Algorithm,
+    seed: int,
+    pools: list[Int[np.ndarray, " _"]],
+    protocol: Protocol,
+) -> Sampler:
+    """Returns the minibatches of a run: by default one for each local step.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        seed: Seed of the run.
+        pools: Sample ids of each client, or one pool that all clients draw from.
+        protocol: The protocol of the scenario.
+
+    Raises:
+        ScenarioError: A batch is larger than a client's samples.
+    """
+    if isinstance(algorithm, OwnSampler):
+        return algorithm.sampler(seed, pools, protocol)
+    steps = algorithm.steps_per_job
+    return minibatches(algorithm, seed, pools, protocol, steps=steps)
 
 
 def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
@@ -246,7 +271,7 @@ def workload_of(
     own_steps, own_samples = sampler.own_steps, sampler.own_samples
     if own_samples is not None:
         per_job = float(own_samples.mean())
-    steps = steps_per_job(algorithm)
+    steps = algorithm.steps_per_job
     return Workload(
         upload_bytes=sent["up"],
         download_bytes=sent["down"],

@@ -128,11 +128,6 @@ class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
         """The stages, in their order."""
         raise NotImplementedError
 
-    @property
-    def steps_per_job(self) -> int:
-        """Local steps of a job."""
-        raise NotImplementedError
-
     def overhead_s(self, shape: ProblemShape) -> float:
         """Returns the virtual seconds of a job on top of its client's laws."""
         raise NotImplementedError

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...parts.base import LocatedError
 from ...parts.expressions import up
-from ...problem.capabilities import DividesRows, HasStages
+from ...problem.capabilities import DividesRows
 from ...world.answers import Answers, Asking
 
 if TYPE_CHECKING:
@@ -139,9 +139,7 @@ class NormTest(BufferSize):
         return _Testing(self.theta)
 
     def check_algorithm(self, algorithm: "Algorithm") -> None:
-        steps, beyond = 1, ()
-        if isinstance(algorithm, HasStages):
-            steps = algorithm.steps_per_job
+        steps, beyond = algorithm.steps_per_job, ()
         if isinstance(algorithm, DividesRows):
             beyond = algorithm.beyond_gradients
         if steps > 1 or beyond:

@@ -184,6 +184,7 @@ class Chained(HasStages, Algorithm):
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
+        """Returns the minibatches of a run, of as many steps as the work has."""
         own = self._local
         if own.speeds is None and own.local_epochs is None:
             shortens, steps = not self.clips_samples, self.steps_per_job

@@ -27,7 +27,6 @@ from . import joint
 from .abilities import Draws, LeadsStep, SendsAlong
 from .chain import Chained
 from .stage import (
-    PLACES,
     AdjustPart,
     AggregatePart,
     AttackPart,
@@ -35,6 +34,7 @@ from .stage import (
     ReceivePart,
     SendPart,
     ServerPart,
+    Some,
     StagePart,
     WeightPart,
     WorkPart,
@@ -89,24 +89,9 @@ Given = tuple[Float[Array, "W ..."], tuple[object, ...], Float[Array, "W ..."] |
 stages, and what went along with the model, if anything."""
 
 
-class Sent(NamedTuple):
-    """What the workers of a row send, and what the row's diagnostics need.
-
-    Attributes:
-        message: Messages; None where only their weighted sum was made.
-        statistics: Running statistics of a model that keeps some.
-        loss: Mean losses of their samples.
-        info: Diagnostics.
-        clients: State of each stage of the clients, of these workers.
-        read: Models that they have got, where these are not what they have read.
-    """
-
-    message: Float[Array, "W ..."] | None
-    statistics: Float[Array, "W Q"] | None
-    loss: Float[Array, " W"]
-    info: Info
-    clients: tuple[object, ...]
-    read: Float[Array, "W ..."] | None = None
+Sent = tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]
+"""What the workers of a row send, without gradients, the states of their stages after
+it, and the models that they have got, where these are not what they have read."""
 
 
 class Chain(
@@ -236,7 +221,7 @@ class Chain(
         made: Work | None = None,
     ) -> Sent:
         work, after, read = self._computed(problem, key, event, given, made)
-        return Sent(work.message, work.statistics, work.loss, work.info, after, read)
+        return work._replace(gradient=None), after, read
 
     def apply(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
@@ -261,8 +246,8 @@ class Chain(
         shares = arrived.weight.astype(read.dtype)
         losses, total = joint.gradient(problem, read, samples, shares)
         arrived = arrived._replace(total=total)
-        sent = Sent(None, None, losses, {}, (None,))
-        return self._served(row, state, arrived, counts, sent)
+        sent = Work(losses, None, total, {})
+        return self._served(row, state, arrived, counts, (sent, (None,), None))
 
     def _served(
         self,
@@ -273,7 +258,7 @@ class Chain(
         sent: Sent,
     ) -> tuple[ChainState, Info]:
         """Returns the state after what the server makes of contributions, and info."""
-        event = row.event
+        event, (work, clients, _) = row.event, sent
         arrived, attacks = _through(self.attacks, row, arrived, state.attacks)
         message = arrived.message  # as the server gets it
         arrived, received = _through(self.received, row, arrived, state.received)
@@ -287,24 +272,22 @@ class Chain(
                 (state.weights, before),
                 (weights, (attacks, received, counts, stepping)),
             )
-        clients = (
-            *optimizing.written(
-                state.clients[:first], event.worker, sent.clients[:first]
-            ),
-            *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
+        kept = (
+            *optimizing.written(state.clients[:first], event.worker, clients[:first]),
+            *optimizing.written(state.clients[first:], worked, clients[first:]),
         )
-        after = clients, attacks, received, counts, stepping
-        info = self._measured(event, arrived, sent) | arrived.info | made
+        after = kept, attacks, received, counts, stepping
+        info = self._measured(event, arrived, work) | arrived.info | made
         if "losses" in self.asks:
-            info[f"{ANSWER}losses"] = sent.loss
+            info[f"{ANSWER}losses"] = work.loss
         if "norms" in self.asks:
             info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
         if self.reads:
             got = {name: info[name] for name in info if name == BROADCAST_ERROR}
             nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
             info = nothing | got
-        kept = state.registers, state.key
-        return ChainState(weights, *kept, *after, along=state.along), info
+        of_run = state.registers, state.key
+        return ChainState(weights, *of_run, *after, along=state.along), info
 
     def _stepped(
         self, row: ServerRow, arrived: Contributions, states: tuple[object, ...]
@@ -337,6 +320,7 @@ class Chain(
         state = self.opened(problem, state, event)
         given = self.given(state, event)
         work, _, read = self._computed(problem, state.key, event, given)
+        assert work.gradient is not None
         return {
             "message": work.message,
             "gradient": work.gradient,
@@ -364,12 +348,11 @@ class Chain(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ServerRow, Contributions, object]:
         """Returns a row, its contributions, and the counts after it."""
-        row = self._row(problem, state, event)
-        read = sent.read
+        row, (work, _, read) = self._row(problem, state, event), sent
         if read is None:
             read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self._weighed(row, read, state)
-        along, made = _along_with(state, event), (sent.message, sent.statistics)
+        along, made = _along_with(state, event), (work.message, work.statistics)
         arrived = Contributions(read, *made, factor, share, along=along)
         return row, arrived, counts
 
@@ -381,9 +364,9 @@ class Chain(
             return row.event.present(), row.event.present(), None
         return self.weighing(row, read, state.weighing)
 
-    def _measured(self, event: Event, arrived: Contributions, sent: Sent) -> Info:
+    def _measured(self, event: Event, arrived: Contributions, work: Work) -> Info:
         """Returns the diagnostics of a row's contributions: means over its workers."""
-        info = {"loss": sent.loss} | sent.info
+        info = {"loss": work.loss} | work.info
         if self.weighing is not None:
             info = {"weight": arrived.factor} | info
         return {name: mean_of(event.present(), value) for name, value in info.items()}
@@ -395,11 +378,7 @@ class Chain(
         event: Event,
         given: Given,
         made: Work | None = None,
-    ) -> tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]:
-        """Returns what each worker of a row sends, the states of their stages after it.
-
-        And the models that they have got, where stages make these of what was read.
-        """
+    ) -> Sent:
         step_size, first = self.local_step_size.at(event.version), len(self.reads)
 
         def of_worker(
@@ -458,10 +437,11 @@ def _through(
 
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     """Returns the kernel of a method that is a chain of stages."""
-    stages: dict[str, list[Any]] = {place: [] for place in PLACES}
-    made = [(stage.place, stage.make(setup, constants)) for stage in config.stages]
-    for place, stage in made:
-        stages[place].append(stage)
+    made = [stage.make(setup, constants) for stage in config.stages]
+
+    def of(place: type[Some]) -> tuple[Some, ...]:
+        return tuple(stage for stage in made if isinstance(stage, place))
+
     rules = config.server_rule, config.local_rule
     schedules = [resolve(rule, constants)[0] for rule in rules]
     server, local = map(on_device, schedules)
@@ -470,15 +450,15 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
         setup,
         step_size=server,
         local_step_size=local,
-        reads=tuple(stages["read"]),
-        work=stages["work"][0],
-        sent=tuple(stages["sent"]),
-        attacks=tuple(stages["attack"]),
-        received=tuple(stages["received"]),
-        weighing=stages["weight"][0],
-        aggregation=next(iter(stages["aggregation"]), None),
-        adjusted=tuple(stages["adjusted"]),
-        server=stages["server"][0],
+        reads=of(ReadPart),
+        work=of(WorkPart)[0],
+        sent=of(SendPart),
+        attacks=of(AttackPart),
+        received=of(ReceivePart),
+        weighing=of(WeightPart)[0],
+        aggregation=next(iter(of(AggregatePart)), None),
+        adjusted=of(AdjustPart),
+        server=of(ServerPart)[0],
         asks=() if log is None else log.asks,
     )
 

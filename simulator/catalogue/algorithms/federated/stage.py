@@ -4,7 +4,7 @@ In a program a stage is a tree of arrays: its numbers, and facts of the run that
 arrays. Its other attributes are static. No JAX is imported until a run needs it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
@@ -90,9 +90,8 @@ class StagePart(Part):
         That of a client's stage is the state of one client; the chain keeps a table.
         """
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Returns what the chain hands on, as the table of `stages` says."""
-        raise NotImplementedError
+    __call__: ClassVar[Callable[..., Any]]
+    """Returns what the chain hands on, as the table of `stages` says."""
 
 
 class LocalOptions(Config):
@@ -261,11 +260,11 @@ def _is_tree(value: object) -> bool:
 
 
 def _made(
-    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, Any]
+    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, object]
 ) -> Some:
     _register(kind)
     options = {k: v for k, v in attributes.items() if k in kind.model_fields}
-    stage = kind.model_construct(**options)
+    stage = kind.model_construct(None, **options)
     private = {k: v for k, v in attributes.items() if k not in options}
     # What is static is found once: a stage is flattened at each call of a program.
     static = tuple((k, v) for k, v in attributes.items() if k not in arrays)
