@@ -1,7 +1,15 @@
 """Learning algorithms' configurations, and what their messages weigh. No JAX here."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    runtime_checkable,
+)
+from typing import Protocol as Ability
 
 import numpy as np
 from jaxtyping import Int
@@ -120,21 +128,6 @@ class Algorithm(Part):
                 f"got 'batch'; change it",
             )
 
-    def sampler(
-        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
-    ) -> Sampler:
-        """Returns the minibatches of a run: `minibatches` of as many as local steps.
-
-        Args:
-            seed: Seed of the run.
-            pools: Sample ids of each client, or one pool that all clients draw from.
-            protocol: The protocol of the scenario.
-
-        Raises:
-            ScenarioError: A batch is larger than a client's samples.
-        """
-        return minibatches(self, seed, pools, protocol, steps=self.steps_per_job)
-
     def structure(self) -> dict[str, object]:
         """Returns all but the numbers that runs of one program may differ in."""
         numbers = {"step_size", "server_step_size", *self.numbers}
@@ -149,6 +142,40 @@ class Algorithm(Part):
             shape: The problem's counts.
             common: Whether the workers of a row share one batch.
         """
+
+
+@runtime_checkable
+class OwnSampler(Ability):
+    """An algorithm whose minibatches are not one for each local step."""
+
+    def sampler(
+        self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
+    ) -> Sampler:
+        """Returns the minibatches of a run, as `sampler_of` does."""
+        ...
+
+
+def sampler_of(
+    algorithm: Algorithm,
+    seed: int,
+    pools: list[Int[np.ndarray, " _"]],
+    protocol: Protocol,
+) -> Sampler:
+    """Returns the minibatches of a run: by default one for each local step.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        seed: Seed of the run.
+        pools: Sample ids of each client, or one pool that all clients draw from.
+        protocol: The protocol of the scenario.
+
+    Raises:
+        ScenarioError: A batch is larger than a client's samples.
+    """
+    if isinstance(algorithm, OwnSampler):
+        return algorithm.sampler(seed, pools, protocol)
+    steps = algorithm.steps_per_job
+    return minibatches(algorithm, seed, pools, protocol, steps=steps)
 
 
 def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:

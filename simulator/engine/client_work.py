@@ -37,7 +37,7 @@ class Work(NamedTuple):
     Attributes:
         loss: Mean loss of its own samples, without the regulariser.
         gradient: sum over the local steps, before clipping and noise; with an
-            optimiser of local steps, of their directions.
+            optimiser of local steps, of their directions. None once it is sent.
         message: The part of it that is sent.
         info: diagnostics.
         statistics: Of a model that keeps running ones, those of the batch; of local
@@ -46,25 +46,11 @@ class Work(NamedTuple):
     """
 
     loss: Float[Array, "*W"]
-    gradient: Float[Array, "..."]
+    gradient: Float[Array, "..."] | None
     message: Float[Array, "..."]
     info: Info
     statistics: Float[Array, "..."] | None = None
     optimizer: PyTree = None
-
-
-class LocalRule(NamedTuple):
-    """A client's optimiser of its local steps.
-
-    Attributes:
-        rule: The optimiser.
-        state: Its state before the job; None where it starts from zero.
-        made: Local steps of the client's jobs before this one.
-    """
-
-    rule: UpdateRule
-    state: PyTree
-    made: Int[Array, ""]
 
 
 def keep(
@@ -184,8 +170,11 @@ def local_steps(
     step_size: Float[Array, ""],
     proximal: Float[Array, ""] | None = None,
     key: Key[Array, ""] | None = None,
-    local: LocalRule | None = None,
+    rule: UpdateRule | None = None,
+    state: PyTree = None,
+    made: Int[Array, ""] | int = 0,
     taken: Int[Array, ""] | None = None,
+    drift: Float[Array, "..."] | None = None,
 ) -> Work:
     """Makes local steps; contributes the sum of their gradients, or directions.
 
@@ -196,19 +185,22 @@ def local_steps(
         step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
         key: Key of what training draws, from `training_key`.
-        local: Optimiser of the local steps; None for plain SGD.
+        rule: Optimiser of the local steps; None for plain SGD.
+        state: Its state before the job; None where it starts from zero.
+        made: Local steps of the client's jobs before this one.
         taken: Steps that are made, from `steps_of`; by default all.
+        drift: What is added to each gradient, shaped like it, if anything.
     """
     steps, count = samples.shape[0], problem.model.num_statistics
-    if steps == 1 and local is None and not count:
+    if steps == 1 and rule is None and not count:
         # At the start, where the proximal term has no gradient.
         own = None if key is None else jax.random.fold_in(key, 0)
         loss, total = gradient_of(problem, start, samples[0], own)
+        total = total if drift is None else total + drift
         return Work(loss, total, total, {})
     start, arrays = problem.narrowed(start), arrays_of_rows(problem)
-    state = None if local is None else local.state
-    if local is not None and state is None:
-        state = local.rule.init(start, arrays)
+    if rule is not None and state is None:
+        state = rule.init(start, arrays)
 
     def gradient(weights: Array, samples: Array, key: Array | None) -> tuple:
         if not count:
@@ -222,8 +214,10 @@ def local_steps(
         found, way, measured = gradient(weights, samples[q], own)
         if proximal is not None:
             way = way + proximal * (weights - start)
-        if local is not None:
-            way, state = local.rule.update(way, state, weights, local.made + q, arrays)
+        if drift is not None:
+            way = way + drift
+        if rule is not None:
+            way, state = rule.update(way, state, weights, made + q, arrays)
         if measured is None:
             return weights - step_size * way, total + way, loss + found, state
         # Running statistics follow those of the batch; the sum has zeros for them.
@@ -234,8 +228,8 @@ def local_steps(
 
     initial = (start, jnp.zeros_like(start), jnp.zeros((), start.dtype), state)
     # Of clients side by side, those who are done keep what they have.
-    made = steps if taken is None else taken
-    end, total, loss, state = jax.lax.fori_loop(0, made, once, initial)
+    last = steps if taken is None else taken
+    end, total, loss, state = jax.lax.fori_loop(0, last, once, initial)
     loss = loss / (steps if taken is None else jnp.maximum(taken, 1))
     return Work(loss, total, total, {}, end[-count:] if count else None, state)
 

@@ -33,7 +33,7 @@ from ..world.protocol import Protocol
 from ..world.protocol_abilities import OwnTimeline
 from ..world.speeds import median_seconds
 from ..world.workload import Workload
-from .algorithm import Algorithm, check_statistics, workload_of
+from .algorithm import Algorithm, check_statistics, sampler_of, workload_of
 from .setup import RunSetup
 
 
@@ -93,7 +93,7 @@ def set_up(run: Run) -> RunSetup:
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
     check_statistics(algorithm, counts)
-    sampler = algorithm.sampler(run.seed, shared.pools, protocol)
+    sampler = sampler_of(algorithm, run.seed, shared.pools, protocol)
     if counts.num_statistics and sampler.own_steps is not None:
         raise ScenarioError(
             "problem.model must keep no statistics of batches where clients have "
@@ -156,7 +156,7 @@ def sampler(run: Run) -> Sampler:
         pooled=protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
-    return scenario.algorithm.sampler(run.seed, shared.pools, protocol)
+    return sampler_of(scenario.algorithm, run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:

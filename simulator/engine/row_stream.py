@@ -20,7 +20,6 @@ from ..files.timeline import (
     further_uploads,
 )
 from ..parts.expressions import up
-from ..parts.metrics import metric
 from ..scenario.scenario import check_evaluations
 from .setup import RunSetup
 
@@ -248,34 +247,6 @@ Metrics = dict[str, Any]
 """Numbers, or arrays of one for each worker, by metric."""
 
 
-class Target(NamedTuple):
-    """A metric and the value at which a run may stop."""
-
-    metric: str
-    value: float
-
-    def reached(self, metrics: Metrics) -> bool:
-        """Says whether an evaluation is at the target or beyond it, workers' mean."""
-        record = metric(self.metric)
-        found = float(record.mean(metrics[self.metric]))
-        higher = record.higher_is_better
-        return found >= self.value if higher else found <= self.value
-
-
-class Probed(NamedTuple):
-    """Numbers of one row.
-
-    Attributes:
-        row: Row of the record.
-        samples: Sample ids of the row.
-        values: Arrays by name, each with the axis of workers first.
-    """
-
-    row: int
-    samples: np.ndarray
-    values: dict[str, np.ndarray]
-
-
 class Record(NamedTuple):
     """A stretch of one run, executed.
 
@@ -287,7 +258,8 @@ class Record(NamedTuple):
             run ended before its timeline.
         evaluations: rows of the record that came before, point, and metrics: numbers,
             or arrays of one for each worker.
-        probes: Numbers that are to be saved, of chosen rows.
+        probes: Numbers that are to be saved: row, its samples, and arrays by name, each
+            with the axis of workers first.
         stop: Reason of the run's end, on its last record.
         early: Whether it ended before its timeline did.
         located: Whether it ended with a row, not with an evaluation.
@@ -298,7 +270,7 @@ class Record(NamedTuple):
     infos: dict[str, np.ndarray]
     chunks: list[Chunk]
     evaluations: list[tuple[int, EvaluationPoint, Metrics]]
-    probes: list[Probed]
+    probes: list[tuple[int, np.ndarray, dict[str, np.ndarray]]]
     stop: StopReason | None
     early: bool
     located: bool

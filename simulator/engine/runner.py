@@ -22,11 +22,9 @@ from .kernel import ANSWER, Event, Info
 from .row_stream import (
     EvaluationPoint,
     Metrics,
-    Probed,
     Record,
     RowStream,
     Segment,
-    Target,
     nothing,
 )
 from .setup import RunSetup
@@ -45,11 +43,11 @@ def _of_run(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
     return {name: each.finish() for name, each in found.items() if each.of_run}
 
 
-class _Placed(NamedTuple):
-    """A piece in a buffer."""
-
-    at: int
-    piece: Segment
+_Pieces = list[tuple[int, Segment]]
+"""Pieces of a run in a buffer, each after the row at which it begins."""
+_End = tuple[int, StopReason, bool]
+"""The end of a run that its numbers ask for: rows of the record that are left, the
+reason, and whether an evaluation ends it, not a row."""
 
 
 class _Call(NamedTuple):
@@ -61,24 +59,10 @@ class _Call(NamedTuple):
     probed: tuple[int, ...]
 
 
-class _End(NamedTuple):
-    """The end of a run that its numbers ask for.
-
-    Attributes:
-        rows: Rows of the record that are left.
-        stop: Reason of the end.
-        evaluated: Whether an evaluation ends it, not a row.
-    """
-
-    rows: int
-    stop: StopReason
-    evaluated: bool
-
-
 class _Buffer(NamedTuple):
     """A dispatched buffer, whose results may not be there yet."""
 
-    placed: dict[int, list[_Placed]]
+    placed: dict[int, _Pieces]
     segments: list[_Call]
     infos: Info
     metrics: list[dict[str, jax.Array]]
@@ -107,8 +91,7 @@ class Runner:
         self._program, self._feeds, self._length = program, feeds, length
         self._width, self._samples = first.timeline.width, first.samples
         self._metrics = scenario.evaluate.metrics
-        target, self._window = scenario.stop.target, scenario.stop.windowed
-        self._target = Target(*next(iter(target.items()))) if target else None
+        self._target, self._window = scenario.stop.target, scenario.stop.windowed
         self._probe = scenario.probe.what if scenario.probe else ()
         self._finish = _of_run(self._metrics)
         self._mix = [label_mix(s.shares) if self._finish else None for s in setups]
@@ -188,7 +171,7 @@ class Runner:
         runs = len(self._feeds) if self._program.batched else None
         runs = None if self._program.shared else runs
         events = null_events(self._length, self._width, self._samples, runs)
-        placed: dict[int, list[_Placed]] = {f: [] for f in range(len(self._feeds))}
+        placed: dict[int, _Pieces] = {f: [] for f in range(len(self._feeds))}
         segments: list[_Call] = []
         at, asks = 0, False
         while not asks and at < self._length and any(map(self._lives, placed)):
@@ -198,7 +181,7 @@ class Runner:
                     continue
                 piece = feed.next(self._length - at)
                 put(events, at, piece, None if runs is None else index)
-                placed[index].append(_Placed(at, piece))
+                placed[index].append((at, piece))
                 asks = piece.asks
                 longest = max(longest, piece.rows.time.size)
                 if piece.probed:
@@ -230,10 +213,10 @@ class Runner:
         for buffer in buffers:
             pieces = buffer.placed[0]
             at = np.concatenate(
-                [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces]
+                [np.arange(at, at + piece.rows.time.size) for at, piece in pieces]
             )
-            worker = np.concatenate([p.piece.rows.worker for p in pieces])
-            kinds = np.concatenate([p.piece.rows.kind for p in pieces])
+            worker = np.concatenate([piece.rows.worker for _, piece in pieces])
+            kinds = np.concatenate([piece.rows.kind for _, piece in pieces])
             there = (worker != NO_WORKER) & effects(kinds).contributes[:, None]
             values = {
                 name.removeprefix(ANSWER): np.asarray(column)[at][there]
@@ -252,7 +235,7 @@ class Runner:
     def _execute(
         self,
         events: Event,
-        placed: dict[int, list[_Placed]],
+        placed: dict[int, _Pieces],
         segments: list[_Call],
     ) -> _Buffer:
         program = self._program
@@ -306,7 +289,7 @@ class Runner:
             if not pieces and not evaluations:
                 continue
             record = self._record(run, pieces, infos, evaluations, probes)
-            last = pieces[-1].piece.point if pieces else None
+            last = pieces[-1][1].point if pieces else None
             waits = last is not None and all(last is not e[1] for e in evaluations)
             if record.stop and waits and not record.early:
                 # The others' rows up to their evaluation are in a later buffer.
@@ -332,49 +315,47 @@ class Runner:
     def _record(
         self,
         run: int,
-        pieces: list[_Placed],
+        pieces: _Pieces,
         infos: dict[str, np.ndarray],
         evaluations: list[tuple[int, EvaluationPoint, Metrics]],
         probes: list[tuple[int, dict[str, np.ndarray]]],
     ) -> Record:
         at = np.concatenate(
-            [np.arange(p.at, p.at + p.piece.rows.time.size) for p in pieces] or [[]]
+            [np.arange(at, at + piece.rows.time.size) for at, piece in pieces] or [[]]
         ).astype(np.int64)
         if pieces:
-            rows = Rows(
-                *(
-                    np.concatenate(columns)
-                    for columns in zip(*(p.piece.rows for p in pieces), strict=True)
-                )
-            )
+            columns = zip(*(piece.rows for _, piece in pieces), strict=True)
+            rows = Rows(*map(np.concatenate, columns))
         else:  # an evaluation that the others' rows have kept waiting
             rows = nothing(self._width)[0]
-        samples = np.concatenate([p.piece.samples for p in pieces] or [np.zeros(0)])
+        samples = np.concatenate(
+            [piece.samples for _, piece in pieces] or [np.zeros(0)]
+        )
         mine = {k: self._of_run(run, values)[at] for k, values in infos.items()}
         located = [
             (int(np.searchsorted(at, place, side="left")), point, values)
             for place, point, values in evaluations
         ]
-        chunks = [p.piece.chunk for p in pieces if p.piece.chunk is not None]
-        stop = pieces[-1].piece.stop if pieces else self._ended[run]
-        early = False
+        chunks = [piece.chunk for _, piece in pieces if piece.chunk is not None]
+        stop = pieces[-1][1].stop if pieces else self._ended[run]
+        early = by_row = False
         end = self._end(run, rows, mine, located)
         if end is not None:
-            stop, early = end.stop, True
-            rows = rows.slice(0, end.rows)
-            mine = {name: values[: end.rows] for name, values in mine.items()}
-            last = end.rows if end.evaluated else end.rows - 1
+            last, stop, evaluated = end
+            early, by_row = True, not evaluated
+            rows = rows.slice(0, last)
+            mine = {name: values[:last] for name, values in mine.items()}
+            last -= by_row
             located = [e for e in located if e[0] <= last]
             # Which jobs had ended by then only the world can say.
             chunks = []
         saved = [
-            Probed(row, samples[row], values)
+            (row, samples[row], values)
             for row, values in (
                 (int(np.searchsorted(at, place)), values) for place, values in probes
             )
             if row < rows.time.size
         ]
-        by_row = end is not None and not end.evaluated
         return Record(run, rows, mine, chunks, located, saved, stop, early, by_row)
 
     def _end(
@@ -389,18 +370,25 @@ class Runner:
         found: list[_End] = []
         lost = ~np.isfinite(infos["loss"]) & commits
         if lost.any():
-            found.append(_End(int(lost.argmax()) + 1, StopReason.DIVERGED, False))
-        if self._target is not None:
-            for executed, _, values in evaluations:
-                if self._target.reached(values):
-                    found.append(_End(executed, StopReason.TARGET, True))
-                    break
+            found.append((int(lost.argmax()) + 1, StopReason.DIVERGED, False))
+        for executed, _, values in evaluations:
+            if self._reached(values):
+                found.append((executed, StopReason.TARGET, True))
+                break
         if self._window is not None:
             row = self._falls_below(self._window, run, np.flatnonzero(commits), infos)
             if row is not None:
-                found.append(_End(row + 1, StopReason.TARGET, False))
+                found.append((row + 1, StopReason.TARGET, False))
         # Where a run diverges in a row, an evaluation after it says nothing.
-        return min(found, key=lambda end: end.rows, default=None)
+        return min(found, key=lambda end: end[0], default=None)
+
+    def _reached(self, metrics: Metrics) -> bool:
+        """Says whether an evaluation is at the target or beyond it, workers' mean."""
+        for name, value in (self._target or {}).items():
+            record = metric(name)
+            found = float(record.mean(metrics[name]))
+            return found >= value if record.higher_is_better else found <= value
+        return False
 
     def _falls_below(
         self,

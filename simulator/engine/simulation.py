@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ from ..timelines import cached
 from ..world.answers import OF_CLIENTS
 from . import compiler
 from . import execute as execution
+from .client_work import Divided
 from .execute import Program
 from .host import Host
 from .kernel import Kernel, Probeable
@@ -395,11 +396,11 @@ def _feedback(prepared: Prepared) -> dict[str, PyTree]:
 
 def _program(runs: list[Prepared], mode: str) -> Program:
     first = runs[0]
-    of_parts: Any = first.kernel
-    if mode == "waves":
-        return Waves(of_parts, first.problem, _devices_of_waves(first))
-    if mode == "host":
-        return Host(of_parts, first.problem, _own_work(first))
+    if mode in ("waves", "host"):
+        assert isinstance(first.kernel, Divided)  # a scenario divides no other
+        if mode == "host":
+            return Host(first.kernel, first.problem, _own_work(first))
+        return Waves(first.kernel, first.problem, _devices_of_waves(first))
     kernels = _joined(runs, mode) or [prepared.kernel for prepared in runs]
     kernel, batched = kernels[0], mode in ("batched", "shared")
     if batched:
@@ -449,7 +450,7 @@ def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
     return [] if any(run.learning.numerics.coupling for run in runs) else found
 
 
-def _devices_of_waves(prepared: Prepared) -> list[Any]:
+def _devices_of_waves(prepared: Prepared) -> Sequence[object]:
     """Returns the devices that share the work of waves."""
     data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
     most = min(prepared.timeline.in_flight, COPIES_BYTES // max(data, 1))

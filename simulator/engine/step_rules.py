@@ -19,6 +19,9 @@ from ..parts.catalogue import AnyPart
 from ..parts.errors import ScenarioError
 from ..problem.constants import Constants
 
+if TYPE_CHECKING:
+    from jaxtyping import Array
+
 Positive = Annotated[float, Field(gt=0)]
 OrData = Rule("a number > 0, or data to compute it from the training data", "data")
 
@@ -32,16 +35,16 @@ class Schedule(NamedTuple):
         power: 0 (constant), 1 (falling like 1/k) or 1/2.
     """
 
-    scale: Any
-    offset: Any
-    power: Any
+    scale: "float | Array"
+    offset: "float | Array"
+    power: "float | Array"
 
     @property
     def is_constant(self) -> bool:
         """Whether it is the same at every commit."""
         return not np.any(self.power)
 
-    def at(self, commits: Any) -> Any:
+    def at(self, commits: "Array") -> "Array":
         """Returns the step size once `commits` were made, numbers or arrays, >= 0."""
         return self.scale * (commits + self.offset) ** -self.power
 
@@ -54,15 +57,15 @@ class Steps(NamedTuple):
         bounds: commits from which the next value holds, rising.
     """
 
-    values: Any
-    bounds: Any
+    values: "np.ndarray | Array"
+    bounds: "np.ndarray | Array"
 
     @property
     def is_constant(self) -> bool:
         """Whether it is the same at every commit."""
         return bool(np.ptp(self.values) == 0)
 
-    def at(self, commits: Any) -> Any:
+    def at(self, commits: "Array") -> "Array":
         """Returns the step size once `commits` were made, >= 0."""
         return self.values[(commits >= self.bounds).sum()]
 
@@ -81,7 +84,7 @@ class StepRule(Part):
             ScenarioError: A constant is needed and not known, or does not fit.
         """
 
-    def of_clients(self, schedule: Any) -> Any:
+    def of_clients(self, schedule: "Schedule | Steps") -> "Schedule | Steps":
         """Returns the clients' step sizes, given the server's: the same."""
         return schedule
 

@@ -9,8 +9,9 @@ program for several may be fused otherwise than one for one, by which a transfor
 last digits differ.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +45,7 @@ class Waves(Program):
     """
 
     def __init__(
-        self, kernel: Divided, problem: DeviceProblem, devices: list[Any]
+        self, kernel: Divided, problem: DeviceProblem, devices: Sequence[object]
     ) -> None:
         super().__init__(kernel, problem)
         self._mesh = Mesh(np.array(devices), (AXIS,))
@@ -58,12 +59,12 @@ class Waves(Program):
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
         """Returns the carry before the first row."""
         carry = super().start(keys, num_registers)
-        kernel: Any = self.kernel
-        self._keeps_clients = bool(jax.tree.leaves(kernel.kept(carry.state)))
+        assert isinstance(self.kernel, Divided)
+        self._keeps_clients = bool(jax.tree.leaves(self.kernel.kept(carry.state)))
         return carry
 
     def loaded(self, events: Event) -> PyTree:
-        columns: Any = events.worker, events.read_slot, events.keep_slot
+        columns = map(np.asarray, (events.worker, events.read_slot, events.keep_slot))
         ends = row_waves.ends(*columns, keeps_clients=self._keeps_clients)
         return self._copied((events, ends))
 

@@ -20,6 +20,8 @@ from ...parts.base import Config, LocatedError, Rule, refuse_booleans
 from ...parts.errors import ScenarioError, nearest, one_line, shown
 
 if TYPE_CHECKING:
+    import optax
+
     from ..algorithm import Algorithm
 
 Positive = Annotated[float, Field(gt=0)]
@@ -318,7 +320,7 @@ NO_NUMBER = re.compile("dtype|mask|numbers")
 
 
 @cache
-def optimisers() -> dict[str, Callable[..., Any]]:
+def optimisers() -> dict[str, Callable[..., "optax.GradientTransformation"]]:
     """Returns the optimisers of the installed optax, by name."""
     import optax.contrib  # 0.1 s: only where a run needs it
 
@@ -334,7 +336,7 @@ def optimisers() -> dict[str, Callable[..., Any]]:
 
 
 @cache
-def schedules() -> dict[str, Callable[..., Any]]:
+def schedules() -> dict[str, Callable[..., "optax.Schedule"]]:
     """Returns the schedules of the installed optax, by name."""
     import optax
 
@@ -383,7 +385,7 @@ def check_options(config: Direction | DelayedNesterov | Optax, key: str) -> None
 
 
 def _check(
-    known: dict[str, Callable[..., Any]],
+    known: Mapping[str, Callable[..., object]],
     what: str,
     name: str,
     given: dict[str, bool | int | float],

@@ -1,6 +1,6 @@
 """What makes a direction of a gradient, to be multiplied by a step size; its states."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -105,7 +105,9 @@ class OptaxRule(UpdateRule):
         name, options = self.schedule
         return jnp.asarray(part.schedules()[name](**dict(options))(count), float)
 
-    def _transformation(self, count: Int[Array, ""], arrays: ModelArrays | None) -> Any:
+    def _transformation(
+        self, count: Int[Array, ""], arrays: ModelArrays | None
+    ) -> "optax.GradientTransformation":
         make = part.optimisers()[self.kind]
         options: dict[str, object] = dict(self.options)
         if self.matrices == "hidden" and arrays is not None:
@@ -161,16 +163,8 @@ def transformation(config: Direction) -> "optax.GradientTransformation":
             return optax.scale_by_rms(decay=second, eps=small)
 
 
-class DelayedState(NamedTuple):
-    """The momentum, and what has come since it was renewed.
-
-    Attributes:
-        momentum: m.
-        buffer: Sum of the updates' gradients of this period.
-    """
-
-    momentum: Float[Array, "..."]
-    buffer: Float[Array, "..."]
+DelayedState = tuple[Float[Array, "..."], Float[Array, "..."]]
+"""The momentum m, and the sum of the updates' gradients since it was renewed."""
 
 
 class DelayedNesterovRule(UpdateRule):
@@ -188,7 +182,7 @@ class DelayedNesterovRule(UpdateRule):
     def init(
         self, weights: Float[Array, "..."], arrays: ModelArrays | None
     ) -> DelayedState:
-        return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
+        return jnp.zeros_like(weights), jnp.zeros_like(weights)
 
     def update(
         self,
@@ -198,20 +192,16 @@ class DelayedNesterovRule(UpdateRule):
         count: Int[Array, ""],
         arrays: ModelArrays | None,
     ) -> tuple[Float[Array, "..."], DelayedState]:
-        """Returns the direction, with the momentum's share, and the state after it."""
-        period, decay, spread = (
-            self.config.period,
-            self.config.decay,
-            self.config.spread,
-        )
+        config = self.config
+        period, decay, spread = config.period, config.decay, config.spread
         last = (count + 1) % period == 0
-        buffer = state.buffer + gradient
-        renewed = decay * state.momentum + buffer / period
-        momentum = jnp.where(last, renewed, state.momentum)
+        before, buffer = state[0], state[1] + gradient
+        renewed = decay * before + buffer / period
+        momentum = jnp.where(last, renewed, before)
         share = jnp.where(last, 1 - spread * (period - 1), spread)
         direction = (share * decay).astype(momentum.dtype) * momentum
         left = jnp.where(last, jnp.zeros_like(buffer), buffer)
-        return direction + gradient / period, DelayedState(momentum, left)
+        return direction + gradient / period, (momentum, left)
 
     def ahead(
         self,
@@ -219,11 +209,10 @@ class DelayedNesterovRule(UpdateRule):
         state: DelayedState,
         step_size: Float[Array, ""],
     ) -> Float[Array, "..."]:
-        """Returns what clients read: the model, or where its momentum leads it."""
         if not self.config.look_ahead:
             return weights
         step = (step_size * self.config.decay).astype(weights.dtype)
-        return weights - step * state.momentum
+        return weights - step * state[0]
 
 
 def rule_of(

@@ -61,7 +61,8 @@ class EnemyOptions(StagePart):
 
     @property
     def numbers(self) -> dict[str, float]:
-        return {k: v for k, v in super().numbers.items() if k != "share"}
+        fractions = (kv for kv in self if isinstance(kv[1], float))
+        return {key: value for key, value in fractions if key != "share"}
 
     def structure(self) -> dict[str, Any]:
         return super().structure() | dict.fromkeys(EnemyOptions.model_fields)

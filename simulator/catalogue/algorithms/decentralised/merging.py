@@ -1,7 +1,7 @@
 """How two workers' models become one, a class for each way; how far all are apart."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,6 +16,10 @@ DISTANCE = "consensus_distance"
 Model = Float[Array, "..."]
 Table = Float[Array, "R ..."]
 Ages = Int[Array, " R"]
+
+
+MemoryT = TypeVar("MemoryT")
+"""What a way of merging keeps, a tree of arrays."""
 
 
 class Spread(NamedTuple):
@@ -74,10 +78,10 @@ def spread_of(models: Float[Array, "K ..."]) -> Spread:
     return Spread(centre, jnp.vdot(apart, apart))
 
 
-class Merging(eqx.Module):
+class Merging(eqx.Module, Generic[MemoryT]):
     """A way of merging, by what it keeps and what it makes of two models."""
 
-    def begin(self, num_workers: int, registers: Table) -> object:
+    def begin(self, num_workers: int, registers: Table) -> MemoryT | None:
         """Returns what it keeps, before the first row: by default nothing.
 
         Args:
@@ -86,10 +90,10 @@ class Merging(eqx.Module):
         """
 
     @abstractmethod
-    def merged(self, memory: Any, event: Event, own: Model, other: Model) -> Model:
+    def merged(self, memory: MemoryT, event: Event, own: Model, other: Model) -> Model:
         """Returns what becomes of a worker's model and the one that it meets."""
 
-    def after(self, memory: Any, event: Event, arrived: Model | None) -> object:
+    def after(self, memory: MemoryT, event: Event, arrived: Model | None) -> MemoryT:
         """Returns what it keeps after a row: by default what it kept before.
 
         Args:
@@ -104,7 +108,7 @@ class Merging(eqx.Module):
         return spread.merged(num_workers, *models)
 
 
-class Averaging(Merging):
+class Averaging(Merging[None]):
     """Both become their mean."""
 
     def merged(self, memory: None, event: Event, own: Model, other: Model) -> Model:
@@ -114,7 +118,7 @@ class Averaging(Merging):
         return spread.averaged(*models[:2])
 
 
-class ByAge(Merging):
+class ByAge(Merging[Ages]):
     """Models count by the steps that have gone into them; both get the larger age.
 
     It keeps the age of every model, also of those on their way.
@@ -145,7 +149,7 @@ class ByAge(Merging):
         return ages.at[where].get(mode="fill", fill_value=0)
 
 
-class Replacing(Merging):
+class Replacing(Merging[None]):
     """The model that arrives takes the place of the worker's own."""
 
     def merged(self, memory: None, event: Event, own: Model, other: Model) -> Model:
@@ -157,7 +161,7 @@ LastModels = tuple[Float[Array, "K K ..."], Bool[Array, "K K"]]
 whether there is one."""
 
 
-class Cached(Merging):
+class Cached(Merging[LastModels]):
     """A worker takes the mean of its own model and the last ones of its neighbours."""
 
     def begin(self, num_workers: int, registers: Table) -> LastModels:

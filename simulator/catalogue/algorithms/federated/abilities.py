@@ -75,6 +75,36 @@ class RefusesStatistics(Protocol):
 
 
 @runtime_checkable
+class Draws(Protocol):
+    """Needs the key of the run."""
+
+    draws: ClassVar[bool]
+    """Whether it does."""
+
+
+@runtime_checkable
+class TakesSums(Protocol):
+    """Needs of a row's messages their weighted sum alone.
+
+    Then `Contributions` may come without single messages, and what each counts is not
+    to be changed any more.
+    """
+
+    takes_sums: ClassVar[bool]
+    """Whether it does."""
+
+
+@runtime_checkable
+class HasNumbers(Protocol):
+    """Has other options than its fractions in which runs of one program may differ."""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Those options."""
+        ...
+
+
+@runtime_checkable
 class Biased(Protocol):
     """May count some clients more than others."""
 
@@ -130,6 +160,26 @@ class ExchangesMore(Protocol):
 
     def overhead_s(self, shape: ProblemShape) -> float:
         """Returns virtual seconds of a job on top of its client's laws."""
+        ...
+
+
+@runtime_checkable
+class SendsAlong(Protocol):
+    """Sends something along with the model, such as a control variate or a momentum.
+
+    It is a stage of the server, one at most of a chain. A client gets what went along
+    with the version that it reads, as `ClientJob.along`; the server finds the same in
+    `Contributions.along` when the contribution arrives. Downloads count it as a second
+    model.
+    """
+
+    def along(self, state: object) -> "Array":
+        """Returns what goes along with a version, an array shaped like the model.
+
+        Args:
+            state: The stage's state after the commit that made the version. What it
+                becomes before the next commit goes along with the next version.
+        """
         ...
 
 

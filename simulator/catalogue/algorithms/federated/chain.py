@@ -55,6 +55,7 @@ from .abilities import (
     HasBudget,
     RefusesStatistics,
     Resizes,
+    SendsAlong,
 )
 from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ONE,
@@ -183,6 +184,7 @@ class Chained(HasStages, Algorithm):
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
+        """Returns the minibatches of a run, of as many steps as the work has."""
         own = self._local
         if own.speeds is None and own.local_epochs is None:
             shortens, steps = not self.clips_samples, self.steps_per_job
@@ -299,7 +301,7 @@ class Chained(HasStages, Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
         """Returns the messages of one contribution: the model down, as much up.
 
-        Stages may make either smaller.
+        Stages may make either smaller, or send something along with the model.
         """
         model = sent = FLOAT_BYTES * shape.num_weights
         for stage in (stage for stage in self.stages if isinstance(stage, Resizes)):
@@ -307,6 +309,7 @@ class Chained(HasStages, Algorithm):
                 model = stage.sent_bytes(model, shape)
             else:
                 sent = stage.sent_bytes(sent, shape)
+        model += sum(FLOAT_BYTES * shape.num_weights for _ in self._sending)
         model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
         return (Message("gradient", "up", sent), Message("model", "down", model))
 
@@ -317,6 +320,10 @@ class Chained(HasStages, Algorithm):
     def _exchanging(self) -> list[ExchangesMore]:
         return [stage for stage in self.stages if isinstance(stage, ExchangesMore)]
 
+    @property
+    def _sending(self) -> list[StagePart]:
+        return [stage for stage in self.stages if isinstance(stage, SendsAlong)]
+
     def make(self, setup: "RunSetup", constants: Constants) -> "kernel.Chain":
         return kernel.build(self, setup, constants)
 
@@ -325,6 +332,13 @@ class Chained(HasStages, Algorithm):
         refuse_disorder(self.stages)
         for stage in self.stages:
             stage.fits(self)
+        for stage in self._sending[1:]:
+            raise self.refusal(
+                stage,
+                "",
+                f"must be the only stage that sends along with the model, got "
+                f"{tag(type(self._sending[0]))!r} as well; remove one",
+            )
         return self
 
 

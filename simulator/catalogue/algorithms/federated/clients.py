@@ -90,7 +90,8 @@ class LocalWork(LocalOptions, WorkPart):
         chosen = self.local_optimizer
         rule, keeps = None, False
         if chosen is not None:
-            method: Any = setup.scenario.algorithm
+            method = setup.scenario.algorithm
+            assert isinstance(method, Chained)
             key = method.key_of(self, "local_optimizer")
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
         return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
@@ -108,8 +109,11 @@ class LocalWork(LocalOptions, WorkPart):
             job.step_size,
             proximal,
             job.training_key,
-            rule and client_work.LocalRule(rule, state, job.number * of_job),
+            rule,
+            state,
+            made=job.number * of_job,
             taken=job.taken,
+            drift=job.drift,
         )
         after = work.optimizer if self._keeps else None
         if rule is not None:
@@ -310,7 +314,8 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        method: Any = setup.scenario.algorithm
+        method = setup.scenario.algorithm
+        assert isinstance(method, Chained)
         batch = setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 from ....engine.client_work import gathered
 from ....files.timeline import NO_SAMPLE
 from ....problem.horizontal import HorizontalProblem
+from .abilities import TakesSums
 from .clients import LocalWork
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def possible(chain: "Chain", problem: HorizontalProblem) -> bool:
     plain = isinstance(work, LocalWork) and own_steps and work.is_plain
     one_gradient = plain and chain.local_steps == 1
     by_batch = problem.takes_key or problem.model.num_statistics > 0
-    sums = all(stage.takes_sums for stage in others)
+    sums = all(isinstance(s, TakesSums) and s.takes_sums for s in others)
     return one_gradient and not alone and sums and not by_batch
 
 

@@ -24,10 +24,9 @@ from ....files.timeline import NO_WORKER, Kind
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import joint
-from .abilities import LeadsStep
+from .abilities import Draws, LeadsStep, SendsAlong
 from .chain import Chained
 from .stage import (
-    PLACES,
     AdjustPart,
     AggregatePart,
     AttackPart,
@@ -35,6 +34,7 @@ from .stage import (
     ReceivePart,
     SendPart,
     ServerPart,
+    Some,
     StagePart,
     WeightPart,
     WorkPart,
@@ -70,6 +70,7 @@ class ChainState(NamedTuple):
         received: State of each stage of receiving.
         weighing: State of the weights.
         stepping: States of the aggregation, of each adjustment, and of the step.
+        along: What went along with the versions in the registers; None without any.
     """
 
     weights: Float[Array, "..."]
@@ -80,31 +81,17 @@ class ChainState(NamedTuple):
     received: tuple[object, ...]
     weighing: object
     stepping: tuple[object, ...]
+    along: Float[Array, "R ..."] | None = None
 
 
-Given = tuple[Float[Array, "W ..."], tuple[object, ...]]
-"""What the workers of a row have read, as wide as registers, and the states of their
-stages."""
+Given = tuple[Float[Array, "W ..."], tuple[object, ...], Float[Array, "W ..."] | None]
+"""What the workers of a row have read, as wide as registers, the states of their
+stages, and what went along with the model, if anything."""
 
 
-class Sent(NamedTuple):
-    """What the workers of a row send, and what the row's diagnostics need.
-
-    Attributes:
-        message: Messages; None where only their weighted sum was made.
-        statistics: Running statistics of a model that keeps some.
-        loss: Mean losses of their samples.
-        info: Diagnostics.
-        clients: State of each stage of the clients, of these workers.
-        read: Models that they have got, where these are not what they have read.
-    """
-
-    message: Float[Array, "W ..."] | None
-    statistics: Float[Array, "W Q"] | None
-    loss: Float[Array, " W"]
-    info: Info
-    clients: tuple[object, ...]
-    read: Float[Array, "W ..."] | None = None
+Sent = tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]
+"""What the workers of a row send, without gradients, the states of their stages after
+it, and the models that they have got, where these are not what they have read."""
 
 
 class Chain(
@@ -168,8 +155,10 @@ class Chain(
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> ChainState:
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
-        draws = problem.takes_key or any(stage.draws for stage in stages)
-        return ChainState(
+        draws = problem.takes_key or any(
+            isinstance(s, Draws) and s.draws for s in stages
+        )
+        state = ChainState(
             weights=weights,
             registers=problem.registers(self.num_registers, weights),
             key=key if draws else None,
@@ -182,6 +171,20 @@ class Chain(
             weighing=self.weighing and self.weighing.start(problem, weights),
             stepping=tuple(stage.start(problem, weights) for stage in self.stepping),
         )
+        first = self._along(state)
+        if first is None:
+            return state
+        registers = jnp.zeros((self.num_registers, *first.shape), first.dtype)
+        return state._replace(along=registers.at[0].set(first))
+
+    def _along(self, state: ChainState) -> Float[Array, "..."] | None:
+        """Returns what goes along with the model now, if anything does."""
+        stages = (*self.received, self.weighing, *self.stepping)
+        states = (*state.received, state.weighing, *state.stepping)
+        for stage, own in zip(stages, states, strict=True):
+            if isinstance(stage, SendsAlong):
+                return stage.along(own)
+        return None
 
     def kept(self, state: ChainState) -> tuple[object, ...]:
         return state.clients
@@ -194,11 +197,15 @@ class Chain(
             if isinstance(stage, LeadsStep):
                 offered = stage.ahead(offered, own, step_size)
         registers = client_work.keep(state.registers, offered, event)
-        return state._replace(registers=registers)
+        along, sent = state.along, self._along(state)
+        if along is not None and sent is not None:
+            along = client_work.keep(along, sent, event)
+        return state._replace(registers=registers, along=along)
 
     def given(self, state: ChainState, event: Event) -> Given:
         read = client_work.read(state.registers, event)
-        return read, optimizing.of_workers(state.clients, event.worker)
+        own = optimizing.of_workers(state.clients, event.worker)
+        return read, own, _along_with(state, event)
 
     def work_inputs(
         self, problem: HorizontalProblem, event: Event, given: Given
@@ -214,7 +221,7 @@ class Chain(
         made: Work | None = None,
     ) -> Sent:
         work, after, read = self._computed(problem, key, event, given, made)
-        return Sent(work.message, work.statistics, work.loss, work.info, after, read)
+        return work._replace(gradient=None), after, read
 
     def apply(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
@@ -233,13 +240,14 @@ class Chain(
         read = state.registers.at[slot].get(mode="fill", fill_value=0)
         reads = jnp.broadcast_to(problem.narrowed(read), (width, *state.weights.shape))
         factor, share, counts = self._weighed(row, reads, state)
-        arrived = Contributions(reads, None, None, factor, share)
+        along = _along_with(state, event)
+        arrived = Contributions(reads, None, None, factor, share, along=along)
         samples = client_work.samples_of(event, 1)[:, 0]
         shares = arrived.weight.astype(read.dtype)
         losses, total = joint.gradient(problem, read, samples, shares)
         arrived = arrived._replace(total=total)
-        sent = Sent(None, None, losses, {}, (None,))
-        return self._served(row, state, arrived, counts, sent)
+        sent = Work(losses, None, total, {})
+        return self._served(row, state, arrived, counts, (sent, (None,), None))
 
     def _served(
         self,
@@ -250,7 +258,7 @@ class Chain(
         sent: Sent,
     ) -> tuple[ChainState, Info]:
         """Returns the state after what the server makes of contributions, and info."""
-        event = row.event
+        event, (work, clients, _) = row.event, sent
         arrived, attacks = _through(self.attacks, row, arrived, state.attacks)
         message = arrived.message  # as the server gets it
         arrived, received = _through(self.received, row, arrived, state.received)
@@ -264,23 +272,22 @@ class Chain(
                 (state.weights, before),
                 (weights, (attacks, received, counts, stepping)),
             )
-        clients = (
-            *optimizing.written(
-                state.clients[:first], event.worker, sent.clients[:first]
-            ),
-            *optimizing.written(state.clients[first:], worked, sent.clients[first:]),
+        kept = (
+            *optimizing.written(state.clients[:first], event.worker, clients[:first]),
+            *optimizing.written(state.clients[first:], worked, clients[first:]),
         )
-        after = clients, attacks, received, counts, stepping
-        info = self._measured(event, arrived, sent) | arrived.info | made
+        after = kept, attacks, received, counts, stepping
+        info = self._measured(event, arrived, work) | arrived.info | made
         if "losses" in self.asks:
-            info[f"{ANSWER}losses"] = sent.loss
+            info[f"{ANSWER}losses"] = work.loss
         if "norms" in self.asks:
             info[f"{ANSWER}norms"] = jax.vmap(norm)(message)
         if self.reads:
             got = {name: info[name] for name in info if name == BROADCAST_ERROR}
             nothing = {k: jnp.where(fails, jnp.nan, v) for k, v in info.items()}
             info = nothing | got
-        return ChainState(weights, state.registers, state.key, *after), info
+        of_run = state.registers, state.key
+        return ChainState(weights, *of_run, *after, along=state.along), info
 
     def _stepped(
         self, row: ServerRow, arrived: Contributions, states: tuple[object, ...]
@@ -313,6 +320,7 @@ class Chain(
         state = self.opened(problem, state, event)
         given = self.given(state, event)
         work, _, read = self._computed(problem, state.key, event, given)
+        assert work.gradient is not None
         return {
             "message": work.message,
             "gradient": work.gradient,
@@ -340,12 +348,12 @@ class Chain(
         self, problem: HorizontalProblem, state: ChainState, event: Event, sent: Sent
     ) -> tuple[ServerRow, Contributions, object]:
         """Returns a row, its contributions, and the counts after it."""
-        row = self._row(problem, state, event)
-        read = sent.read
+        row, (work, _, read) = self._row(problem, state, event), sent
         if read is None:
             read = problem.narrowed(client_work.read(state.registers, event))
         factor, share, counts = self._weighed(row, read, state)
-        arrived = Contributions(read, sent.message, sent.statistics, factor, share)
+        along, made = _along_with(state, event), (work.message, work.statistics)
+        arrived = Contributions(read, *made, factor, share, along=along)
         return row, arrived, counts
 
     def _weighed(
@@ -356,9 +364,9 @@ class Chain(
             return row.event.present(), row.event.present(), None
         return self.weighing(row, read, state.weighing)
 
-    def _measured(self, event: Event, arrived: Contributions, sent: Sent) -> Info:
+    def _measured(self, event: Event, arrived: Contributions, work: Work) -> Info:
         """Returns the diagnostics of a row's contributions: means over its workers."""
-        info = {"loss": sent.loss} | sent.info
+        info = {"loss": work.loss} | work.info
         if self.weighing is not None:
             info = {"weight": arrived.factor} | info
         return {name: mean_of(event.present(), value) for name, value in info.items()}
@@ -370,11 +378,7 @@ class Chain(
         event: Event,
         given: Given,
         made: Work | None = None,
-    ) -> tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]:
-        """Returns what each worker of a row sends, the states of their stages after it.
-
-        And the models that they have got, where stages make these of what was read.
-        """
+    ) -> Sent:
         step_size, first = self.local_step_size.at(event.version), len(self.reads)
 
         def of_worker(
@@ -384,11 +388,12 @@ class Chain(
             number: Array,
             version: Array,
             own: tuple[object, ...],
+            along: Array | None,
             made: Work | None,
         ) -> tuple[Work, tuple[object, ...], Array | None]:
             taken = client_work.steps_of(samples) if self.uneven else None
             facts = problem, read, samples, step_size, worker, number, version, key
-            job = ClientJob(*facts, taken=taken)
+            job = ClientJob(*facts, taken=taken, along=along)
             states = []
             for stage, before in zip(self.reads, own[:first], strict=True):
                 job, after = stage(job, before)
@@ -402,13 +407,18 @@ class Chain(
             return work, tuple(states), job.read if self.reads else None
 
         samples = client_work.samples_of(event, self.local_steps)
-        (read, own), versions = given, event.version - event.staleness
-        workers = (read, samples, event.worker, event.job, versions, own, made)
+        (read, own, along), versions = given, event.version - event.staleness
+        workers = (read, samples, event.worker, event.job, versions, own, along, made)
         if event.worker.size > 1:
             return jax.vmap(of_worker)(*workers)
         # With an axis of one, XLA would write the batch a second time, transposed.
         alone = of_worker(*jax.tree.map(lambda value: value[0], workers))
         return jax.tree.map(lambda value: value[None], alone)
+
+
+def _along_with(state: ChainState, event: Event) -> Float[Array, "W ..."] | None:
+    """Returns what went along with the versions that the workers of a row have read."""
+    return None if state.along is None else client_work.read(state.along, event)
 
 
 def _through(
@@ -427,10 +437,11 @@ def _through(
 
 def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
     """Returns the kernel of a method that is a chain of stages."""
-    stages: dict[str, list[Any]] = {place: [] for place in PLACES}
-    made = [(stage.place, stage.make(setup, constants)) for stage in config.stages]
-    for place, stage in made:
-        stages[place].append(stage)
+    made = [stage.make(setup, constants) for stage in config.stages]
+
+    def of(place: type[Some]) -> tuple[Some, ...]:
+        return tuple(stage for stage in made if isinstance(stage, place))
+
     rules = config.server_rule, config.local_rule
     schedules = [resolve(rule, constants)[0] for rule in rules]
     server, local = map(on_device, schedules)
@@ -439,15 +450,15 @@ def build(config: Chained, setup: RunSetup, constants: Constants) -> Chain:
         setup,
         step_size=server,
         local_step_size=local,
-        reads=tuple(stages["read"]),
-        work=stages["work"][0],
-        sent=tuple(stages["sent"]),
-        attacks=tuple(stages["attack"]),
-        received=tuple(stages["received"]),
-        weighing=stages["weight"][0],
-        aggregation=next(iter(stages["aggregation"]), None),
-        adjusted=tuple(stages["adjusted"]),
-        server=stages["server"][0],
+        reads=of(ReadPart),
+        work=of(WorkPart)[0],
+        sent=of(SendPart),
+        attacks=of(AttackPart),
+        received=of(ReceivePart),
+        weighing=of(WeightPart)[0],
+        aggregation=next(iter(of(AggregatePart)), None),
+        adjusted=of(AdjustPart),
+        server=of(ServerPart)[0],
         asks=() if log is None else log.asks,
     )
 

@@ -7,7 +7,7 @@ protocol's.
 """
 
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -78,7 +78,7 @@ class Federated(LocalOptions, Chained):
 
     @model_validator(mode="before")
     @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
+    def _rates_are_steps(cls, data: object) -> object:
         return with_steps(data, **cls.rates)
 
     def keys_of(self, stage: StagePart) -> tuple[str | int, ...]:
@@ -114,12 +114,13 @@ class Federated(LocalOptions, Chained):
         step = ServerStep.model_construct(step_size=step_size)
         return (weigh, self.with_own(Mean), *adjusted, step)
 
-    def with_own(self, stage: type[Some], **options: Any) -> Some:
+    def with_own(self, stage: type[Some], **options: object) -> Some:
         """Returns a stage with the options that the method has of the same names."""
         names = {*type(self).model_fields} & {*stage.model_fields} - {"kind"} - {
             *options
         }
-        return stage.model_construct(**{n: getattr(self, n) for n in names}, **options)
+        options |= {name: getattr(self, name) for name in names}
+        return stage.model_construct(None, **options)
 
     @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":
@@ -189,7 +190,7 @@ class Sgd(Federated):
 
     @model_validator(mode="before")
     @classmethod
-    def _rates_are_steps(cls, data: Any) -> Any:
+    def _rates_are_steps(cls, data: object) -> object:
         data = with_steps(data, **cls.rates)
         if isinstance(data, dict) and data.get("local_optimizer") is not None:
             return {"step_size": 1.0, **data}

@@ -4,9 +4,8 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from jaxtyping import Float, Int
 from pydantic import Field
 
 from ....engine.algorithm import StepSize
@@ -36,6 +35,7 @@ from .stages import (
 from .weights import AnyWeight, ConstantWeight, StalenessWeight, Weighed
 
 if TYPE_CHECKING:
+    import jax
     import jax.numpy as jnp
     from jaxtyping import Array
 
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from ....problem.horizontal import HorizontalProblem
     from ....world.protocol import Protocol
 else:
-    jnp, kernel = Late("jax.numpy"), Late("....engine.kernel", __package__)
+    jax, jnp = Late("jax"), Late("jax.numpy")
+    kernel = Late("....engine.kernel", __package__)
     optimizing = Late("....engine.optimizers.rule", __package__)
     Array = HorizontalProblem = RunSetup = Info = UpdateRule = Any
 
@@ -248,20 +249,9 @@ class Weigh(WeightPart):
         return factor, share, counts if counts is None else rule.kept(counts)
 
 
-class Gathered(NamedTuple):
-    """Sums over what has gathered since the last commit.
-
-    Attributes:
-        total: Of weighted contributions.
-        number: Number of them.
-        mass: Of what they count by.
-        weight: Of their weights.
-    """
-
-    total: Float[Array, "..."]
-    number: Int[Array, ""]
-    mass: Float[Array, ""]
-    weight: Float[Array, ""]
+Gathered = tuple["Array", "Array", "Array", "Array"]
+"""Sums since the last commit: of weighted contributions `[...]`, and of their number,
+of what they count by, and of their weights."""
 
 
 class WeightedMean(AggregatePart):
@@ -275,7 +265,7 @@ class WeightedMean(AggregatePart):
         if not self._gathers:
             return None
         zero = jnp.zeros((), weights.dtype)
-        return Gathered(jnp.zeros_like(weights), jnp.int32(0), zero, zero)
+        return jnp.zeros_like(weights), jnp.int32(0), zero, zero
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Gathered | None
@@ -289,25 +279,22 @@ class WeightedMean(AggregatePart):
             direction = placed(direction, measured, mass)
             weight = contributions.weight.sum() / divisor(mass)
             return row.step(direction, mass > 0, weight), None, info
-        arrived = row.event.present().sum(dtype=jnp.int32)
+        total_before, number, mass_before, weight = state
         info = {"gradient_norm": kernel.norm(total)}
-        total = placed(total, measured, jnp.int32(1))
-        weight = contributions.weight.sum(dtype=state.weight.dtype)
-        now = Gathered(
-            total=state.total + total,
-            number=state.number + arrived,
-            mass=state.mass + mass,
-            weight=state.weight + weight,
-        )
+        total = total_before + placed(total, measured, jnp.int32(1))
+        number = number + row.event.present().sum(dtype=jnp.int32)
+        mass = mass_before + mass
+        weight = weight + contributions.weight.sum(dtype=weight.dtype)
         if self._divisor is None:
-            direction = now.total / divisor(now.mass)
+            direction = total / divisor(mass)
         else:
-            kept = now.total[-row.num_statistics :] if row.num_statistics else None
-            direction = placed(now.total / self._divisor, kept, now.number)
+            kept = total[-row.num_statistics :] if row.num_statistics else None
+            direction = placed(total / self._divisor, kept, number)
         applies = row.event.kind == Kind.COMMIT
-        after = Gathered(*(jnp.where(applies, 0, x).astype(x.dtype) for x in now))
-        step = row.step(direction, applies, now.weight / divisor(now.mass))
-        return step, after, info | {"buffered": now.number}
+        sums = total, number, mass, weight
+        after = jax.tree.map(lambda x: jnp.where(applies, 0, x).astype(x.dtype), sums)
+        step = row.step(direction, applies, weight / divisor(mass))
+        return step, after, info | {"buffered": number}
 
 
 class Mean(WeightedMean):
@@ -417,7 +404,8 @@ class Optimise(AdjustPart):
             refuse_two_rates(method, self, "optimizer", method.server_rule)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        method: Any = setup.scenario.algorithm
+        method = setup.scenario.algorithm
+        assert isinstance(method, Chained)
         key = method.key_of(self, "optimizer")
         return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
 

@@ -4,7 +4,7 @@ In a program a stage is a tree of arrays: its numbers, and facts of the run that
 arrays. Its other attributes are static. No JAX is imported until a run needs it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
@@ -15,6 +15,7 @@ from ....engine.optimizers.part import LocalOptax
 from ....parts.base import Config, LocatedError, Part, Quantity, tag
 from ....parts.lazy import Late
 from ....problem.constants import Constants
+from .abilities import HasNumbers
 
 if TYPE_CHECKING:
     import equinox as eqx
@@ -43,28 +44,11 @@ class StagePart(Part):
 
     place: ClassVar[str]
     """Place in the chain, a key of `PLACES`."""
-    draws: ClassVar[bool] = False
-    """Whether it needs the key of the run."""
-    takes_sums: ClassVar[bool] = False
-    """Whether it needs of a row's messages their weighted sum alone.
-
-    Then `Contributions` may come without single messages, and what each counts is not
-    to be changed any more.
-    """
-    _arrays: tuple[str, ...] = ()
-    _static: "Static | None" = None
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """Options in which runs of one program may differ: by default the fractions.
-
-        They are arrays when the stage is called.
-        """
-        return {key: value for key, value in self if isinstance(value, float)}
+    _static: "Static" = ((), ())
 
     def structure(self) -> dict[str, object]:
         """Returns its options, without what runs of one program may differ in."""
-        numbers = dict.fromkeys(self.numbers, "number")
+        numbers = dict.fromkeys(numbers_of(self), "number")
         return {**self.model_dump(mode="json"), **numbers}
 
     def fits(self, method: "Chained") -> None:
@@ -83,7 +67,7 @@ class StagePart(Part):
         return self.in_program()
 
     def in_program(self, options: Iterable[str] | None = None, **facts: object) -> Self:
-        """Returns the same stage, its `numbers` being arrays, with facts of a run.
+        """Returns the same stage, its numbers being arrays, with facts of a run.
 
         Args:
             options: Those that it computes with; by default all.
@@ -94,7 +78,7 @@ class StagePart(Part):
         attributes = {name: value for name, value in self if name in kept} | facts
         numbers = {
             name: jnp.asarray(value, float)
-            for name, value in self.numbers.items()
+            for name, value in numbers_of(self).items()
             if name in kept
         }
         trees = [name for name, value in facts.items() if _is_tree(value)]
@@ -106,9 +90,8 @@ class StagePart(Part):
         That of a client's stage is the state of one client; the chain keeps a table.
         """
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Returns what the chain hands on, as the table of `stages` says."""
-        raise NotImplementedError
+    __call__: ClassVar[Callable[..., Any]]
+    """Returns what the chain hands on, as the table of `stages` says."""
 
 
 class LocalOptions(Config):
@@ -262,18 +245,30 @@ Static = tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]
 """Names of a stage's arrays, and its other attributes by name."""
 
 
+def numbers_of(stage: StagePart) -> dict[str, float]:
+    """Returns the options in which runs of one program may differ.
+
+    By default the fractions; they are arrays when the stage is called.
+    """
+    if isinstance(stage, HasNumbers):
+        return stage.numbers
+    return {key: value for key, value in stage if isinstance(value, float)}
+
+
 def _is_tree(value: object) -> bool:
     return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
 
 
 def _made(
-    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, Any]
+    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, object]
 ) -> Some:
     _register(kind)
     options = {k: v for k, v in attributes.items() if k in kind.model_fields}
-    stage = kind.model_construct(**options)
+    stage = kind.model_construct(None, **options)
     private = {k: v for k, v in attributes.items() if k not in options}
-    for name, value in (private | {"_arrays": arrays}).items():
+    # What is static is found once: a stage is flattened at each call of a program.
+    static = tuple((k, v) for k, v in attributes.items() if k not in arrays)
+    for name, value in (private | {"_static": (arrays, static)}).items():
         setattr(stage, name, value)
     return stage
 
@@ -284,13 +279,8 @@ def _register(kind: type[StagePart]) -> None:
 
 
 def _flatten(stage: StagePart) -> tuple[list[object], Static]:
-    # What is static is found once: a stage is flattened at each call of a program.
     private = stage.__pydantic_private__ or {}
     attributes, static = stage.__dict__ | private, private["_static"]
-    if static is None:
-        apart = (*stage._arrays, "_arrays", "_static")
-        rest = tuple((k, v) for k, v in attributes.items() if k not in apart)
-        stage._static = static = stage._arrays, rest
     return [attributes[name] for name in static[0]], static
 
 

@@ -54,6 +54,10 @@ class ClientJob(NamedTuple):
         key: Key of the run; None where nothing is drawn.
         info: Diagnostics of stages of what is read.
         taken: Local steps of the job, the first ones of the samples; None for all.
+        along: What the server has sent along with that version, by the stage that
+            `SendsAlong`; None without one.
+        drift: What local steps add to each gradient, the same at all steps of the job;
+            a stage of what is read, or of work, may set it. None for nothing.
     """
 
     problem: HorizontalProblem
@@ -66,6 +70,8 @@ class ClientJob(NamedTuple):
     key: Key[Array, ""] | None
     info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
     taken: Int[Array, ""] | None = None
+    along: Float[Array, "..."] | None = None
+    drift: Float[Array, "..."] | None = None
 
     @property
     def training_key(self) -> Key[Array, ""] | None:
@@ -132,6 +138,8 @@ class Contributions(NamedTuple):
         total: Sum of messages, each times its `weight`, where they were not made one by
             one; then `message` is None.
         info: Diagnostics of the row by stages of receiving.
+        along: What went along with the versions that were read; zeros for padding, and
+            None where no stage `SendsAlong`.
     """
 
     read: Float[Array, "W ..."]
@@ -142,6 +150,7 @@ class Contributions(NamedTuple):
     scale: Float[Array, ""] | None = None
     total: Float[Array, "..."] | None = None
     info: Info = {}  # noqa: RUF012 - a default of a tuple, which nothing changes
+    along: Float[Array, "W ..."] | None = None
 
     @property
     def weight(self) -> Float[Array, " W"]:

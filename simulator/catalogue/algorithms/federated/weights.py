@@ -45,14 +45,14 @@ class Weighed(NamedTuple):
     staleness: "Array"
     step_size: "Array"
     worker: "Array"
-    counts: Any = None
-    distance: Any = None
+    counts: "Array | None" = None
+    distance: "Array | None" = None
 
 
 class StalenessWeight(Part):
     """Common base of the weights: factors of contributions, mostly by staleness."""
 
-    factor: ClassVar[Callable[..., Any]]
+    factor: ClassVar[Callable[..., "Array | float"]]
     """A static method of what is `Weighed`, and of the weight's options by their names;
     returns the factors of a row's contributions, `[W]` or one for all, >= 0."""
     measures: ClassVar[bool] = False
@@ -204,9 +204,10 @@ class InverseShareWeight(StalenessWeight):
         return {"shares": found / found.sum()}
 
     @staticmethod
-    def factor(row: Weighed, shares: Any = None) -> "Array":
+    def factor(row: Weighed, shares: "Array | None" = None) -> "Array":
         """Returns a factor > 0."""
         if shares is None:
+            assert row.counts is not None
             shares = row.counts / row.counts.sum().clip(1)
         own = shares.at[row.worker].get(mode="fill", fill_value=1)
         return 1 / (shares.shape[0] * own).astype(row.staleness.dtype)
@@ -254,6 +255,7 @@ class RepeatWeight(StalenessWeight):
     @staticmethod
     def factor(row: Weighed, base: "Array") -> "Array":
         """Returns a factor in (0, 1]."""
+        assert row.counts is not None
         own = row.counts.at[row.worker].get(mode="fill", fill_value=1)
         repeats = (own - 1).astype(row.staleness.dtype)
         return 1 / (row.counts.shape[0] * base**repeats)
@@ -281,6 +283,7 @@ class DistanceWeight(StalenessWeight):
 
     @staticmethod
     def factor(row: Weighed, largest: "Array") -> "Array":
+        assert row.distance is not None
         return (row.distance <= largest).astype(row.staleness.dtype)
 
 

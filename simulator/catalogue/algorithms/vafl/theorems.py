@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ....engine.step_rules import OrData, Positive, Schedule, StepRule, constant
+from ....engine.step_rules import OrData, Positive, Schedule, StepRule, Steps, constant
 from ....parts.errors import ScenarioError
 from ....problem.constants import Constants, measured
 
@@ -41,7 +41,8 @@ class _Nonconvex(_Theory):
     c_eta: Positive = 1.0
     """Factor of the theorem's step size."""
 
-    def of_clients(self, schedule: Schedule) -> Schedule:
+    def of_clients(self, schedule: Schedule | Steps) -> Schedule:
+        assert isinstance(schedule, Schedule)
         return schedule._replace(scale=schedule.scale / self.t)
 
     def _step(self, longest: float, constants: Constants) -> Schedule:

@@ -132,10 +132,10 @@ class PolicyGradient(Algorithm):
                 f"change them"
             )
 
-    @override
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
+        """Returns the prompts of a run."""
         group = _generation(protocol).group
         return PromptSampler(seed, pools[0], group, self.sampling)
 
