@@ -420,12 +420,12 @@ def check_seconds(gantt: float | None) -> None:
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    from ..parts.attached import imported, worlds
+    from ..parts.attached import worlds
     from ..studies.saved import record
 
     for kind in worlds():
-        if isinstance(world, imported(kind.scenario)):
-            return imported(kind.record)
+        if isinstance(world, kind.scenario()):
+            return kind.record()
     return record
 
 

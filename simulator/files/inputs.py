@@ -355,7 +355,7 @@ def _remove(tree: Any, keys: tuple[str, ...]) -> None:
 def _confirm_modules(inputs: Inputs) -> None:
     """Refuses modules that are not those with which the study was planned."""
     for name, then in inputs.modules.items():
-        registered("laws")  # imports all of them, if this process has not done so
+        registered()  # imports all of them, if this process has not done so
         here = plugins.source(name)
         if here.digests != then.digests:
             raise DataError(

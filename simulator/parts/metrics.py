@@ -98,7 +98,7 @@ BINARY = LossPart(
 
 def facts(name: str) -> LossPart:
     """Returns what there is to say of a loss; nothing of a function of the user's."""
-    records = catalogue.parts("losses")
+    records = catalogue.records("losses", LossPart)
     own = LossPart(name, name, targets="any")
     return next((record for record in records if record.name == name), own)
 
@@ -393,19 +393,19 @@ def loss_unit(problem: Mapping[str, Any]) -> str:
     return str(problem.get("loss_unit") or "")
 
 
-def own() -> tuple[Metric, ...]:
+def own() -> list[Metric]:
     """Returns this package's metrics."""
-    return catalogue.own("metrics")
+    return [each for each in catalogue.own("metrics") if isinstance(each, Metric)]
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all metrics: this package's, then those of plug-ins."""
-    return tuple(metric.name for metric in catalogue.parts("metrics"))
+    return tuple(metric.name for metric in catalogue.records("metrics", Metric))
 
 
 def find(name: str) -> Metric | None:
     """Returns a metric; None if no metric of this package or a plug-in has the name."""
-    metrics = catalogue.parts("metrics")
+    metrics = catalogue.records("metrics", Metric)
     return next((metric for metric in metrics if metric.name == name), None)
 
 

@@ -17,7 +17,7 @@ from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from . import own_code
 from .base import NamedPart, Part, tag, unmarked
@@ -42,25 +42,17 @@ MEMBERS = {
 """Members that the parts of a kind must have without inheriting them."""
 
 
-class Plugin(NamedTuple):
-    """A part of a plug-in.
-
-    Attributes:
-        part: Its class.
-        source: Name of the plug-in.
-    """
-
-    part: Any
-    source: str
-
+Plugins = dict[str, dict[type[Part] | NamedPart, str]]
+"""Parts of plug-ins by their kinds, each with the name of its plug-in."""
 
 _sources: dict[str, Content] = {}
 """Code of every plug-in that was imported, by its name."""
 
 
 def everything(
-    known: Mapping[str, set[str]], base_of: Callable[[str], type[Any]]
-) -> dict[str, tuple[Plugin, ...]]:
+    known: Mapping[str, set[str]],
+    base_of: Callable[[str], type[Part] | type[NamedPart]],
+) -> Plugins:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Args:
@@ -70,7 +62,7 @@ def everything(
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
     """
-    found: dict[str, list[Plugin]] = {kind: [] for kind in known}
+    found: Plugins = {kind: {} for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
     for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
         base = base_of(kind)
@@ -85,8 +77,8 @@ def everything(
                 f"{owners[kind, name]} has; rename it"
             )
         owners[kind, name] = source
-        found[kind].append(Plugin(part, source))
-    return {kind: tuple(plugins) for kind, plugins in found.items()}
+        found[kind][part] = source
+    return found
 
 
 @contextlib.contextmanager
@@ -259,7 +251,7 @@ def note(name: str, module: str) -> None:
         _sources[name] = Content(at, sha256, 0, modules, libraries)
 
 
-def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:
+def _given(module: ModuleType, name: str) -> Mapping[object, object]:
     given = getattr(module, ATTRIBUTE, None)
     if isinstance(given, Mapping):
         return given

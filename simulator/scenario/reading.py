@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..parts.attached import imported, worlds
+from ..parts.attached import worlds
 from ..parts.errors import ScenarioError, one_line
 from ..parts.messages import Mistake, mistakes
 from . import dialect, overrides
@@ -245,6 +245,6 @@ def _kind(tree: Mapping[str, object]) -> type[Varied]:
         return Scenario
     for world in worlds():
         if world.entries[0] in tree:
-            return imported(world.scenario)
+            return world.scenario()
     # A mapping without protocol is more likely an unfinished scenario than a world.
     return WorldScenario if "protocol" in tree else Scenario

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..parts import metrics
-from ..parts.base import Config, LocatedError, NamedPart, tag
-from ..parts.catalogue import AnyName, AnyPart, parts
+from ..parts.base import Config, LocatedError, NamedPart, Part, tag
+from ..parts.catalogue import AnyName, AnyPart, classes
 from ..parts.errors import ScenarioError, suggestion
 from ..parts.functions import FunctionName
 from ..parts.metrics import facts, in_nats
@@ -186,7 +186,7 @@ def _with_kind(entry: object) -> object:
     """Returns an algorithm's entry with its kind, which a chain may leave out."""
     if not isinstance(entry, dict) or "chain" not in entry:
         return entry
-    known = (p for p in parts("algorithms") if "chain" in p.model_fields)
+    known = (p for p in classes("algorithms", Part) if "chain" in p.model_fields)
     return {"kind": tag(next(known)), **entry}
 
 
@@ -393,7 +393,7 @@ class Scenario(BaseScenario):
     def _check_transfer(self) -> None:
         problem, partition = self.problem, self.problem.partition
         parties = partition.num_clients if partition.family == "vertical" else 0
-        know = [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]
+        know = [tag(p) for p in classes("algorithms", Part) if SumsOutputs in p.__mro__]
         for key, fits, rule in (
             ("problem.partition", parties == 2, "must be vertical, of two parties"),
             (

@@ -5,10 +5,11 @@ from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue as Schema
 
-from ..parts.attached import imported, worlds
-from ..parts.base import tag
-from ..parts.catalogue import parts
+from ..parts.attached import worlds
+from ..parts.base import Part, tag
+from ..parts.catalogue import classes
 from ..parts.errors import TAGS
+from .claims import Claim
 from .scenario import Scenario
 from .setting import WorldScenario
 
@@ -23,7 +24,7 @@ def schema() -> Schema:
     part, and not that it is none of all.
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
-    others = {each.entries[0]: imported(each.scenario) for each in worlds()}
+    others = {each.entries[0]: each.scenario() for each in worlds()}
     own = {each.__name__: each.model_json_schema() for each in others.values()}
     every = (*own.values(), world, study)
     found = {k: part for tree in every for k, part in tree.pop("$defs", {}).items()}
@@ -40,9 +41,10 @@ def schema() -> Schema:
         "else": _of_worlds({entry: _address(each) for entry, each in others.items()}),
         "$defs": {**found, "Study": study, "World": world, **own},
     }
-    claims = {_address(part): part.named for part in parts("claims")}
+    claims = {_address(part): part.named for part in classes("claims", Claim)}
     schema = _told_apart(tree, found, claims)
-    chained = next(part for part in parts("algorithms") if tag(part) == "chained")
+    known = classes("algorithms", Part)
+    chained = next(part for part in known if tag(part) == "chained")
     entries = schema["$defs"]["Study"]["properties"]
     entries["algorithm"] = {  # a chain needs no kind
         "if": {"required": ["chain"]},

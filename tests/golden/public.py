@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from stalesim import analysis, simulator
-from stalesim.simulator.parts.attached import extras, imported
+from stalesim.simulator.parts.attached import worlds
 from stalesim.simulator.parts.base import Config, Part, tag
 from stalesim.simulator.parts.catalogue import BASES, own
 from stalesim.simulator.parts.version import __version__
@@ -69,11 +69,8 @@ def named(page: str, text: str) -> Iterator[str]:
 
 def of_scenarios() -> Iterator[str]:
     """Yields the keys of scenarios and of every part, as their classes have them."""
-    extra_worlds = [world for extra in extras().values() for world in extra.worlds]
     roots = {"a study": Scenario, "a world": WorldScenario}
-    roots |= {
-        f"a world of {each.kind}": imported(each.scenario) for each in extra_worlds
-    }
+    roots |= {f"a world of {each.kind}": each.scenario() for each in worlds()}
     of_all = {*keys(WorldScenario)} & {*keys(Scenario)}
     yield from (f"scenario: {key}" for key in of_all)
     for root, config in roots.items():

@@ -21,7 +21,7 @@ from pydantic_core import core_schema
 
 from ...parts import metrics
 from ...parts.base import Config, LocatedError, Part, Rule, function_at
-from ...parts.catalogue import AnyName, AnyPart, parts
+from ...parts.catalogue import AnyName, AnyPart, classes
 from ...parts.errors import is_meant, suggestion
 
 Metric = Annotated[str, AnyName("metrics")]
@@ -263,7 +263,7 @@ def read(
 
 
 def _kinds() -> tuple[type[Claim], ...]:
-    return parts("claims")
+    return classes("claims", Claim)
 
 
 @cache
