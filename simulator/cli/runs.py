@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..parts.errors import UserError, counted, shown
+from ..parts.errors import UserError, counted, said, shown, users_line
 from . import console, folders, printing
 from .console import err, out
 
@@ -447,9 +447,7 @@ def playing(
     except UserError:
         raise
     except Exception as error:
-        from ..parts import functions
-
-        if not functions.users_line(error):  # a defect of this program
+        if not users_line(error):  # a defect of this program
             raise
-        err.say(f"stalesim: {name} failed: {functions.said(error)}", style="red")
+        err.say(f"stalesim: {name} failed: {said(error)}", style="red")
         raise SystemExit(FAILED) from None

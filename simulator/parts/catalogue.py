@@ -64,12 +64,10 @@ def registered() -> plugins.Plugins:
 
 
 def sources(used: Iterable[Config]) -> dict[str, Content]:
-    """Returns the code of the plug-ins among some parts, by the plug-in's name.
-
-    Args:
-        used: Parts; those of this package are not looked at.
-    """
-    others = {part: name for of in registered().values() for part, name in of.items()}
+    """Returns the code of the plug-ins among some parts, by the plug-in's name."""
+    others: dict[object, str] = {}
+    for added in registered().values():
+        others |= added
     if not others:
         return {}
     named = (one for each in used for one in (type(each), *each.named_parts()))
@@ -134,7 +132,6 @@ def _plugins() -> plugins.Plugins:
 
 
 def _imported(where: str) -> type[Part] | NamedPart:
-    """Imports and returns the part at `"module:name"`."""
     return getattr(*_place(where))
 
 
@@ -148,9 +145,6 @@ class AnyPart:
 
     The union is made when a scenario is first read, not with the scenario's classes: a
     plug-in may therefore import anything of the simulator.
-
-    Args:
-        kind: a key of `BASES`.
     """
 
     def __init__(self, kind: str) -> None:
@@ -171,9 +165,6 @@ class AnyName:
     """Stands in an annotation for the names of all records of a kind.
 
     Where something is read in a context of further names, they are known as well.
-
-    Args:
-        kind: a key of `BASES`.
     """
 
     def __init__(self, kind: str) -> None:
@@ -202,7 +193,6 @@ class AnyName:
 
 
 def _union(members: Iterable[type[Part]]) -> object:
-    """Returns the union of some classes, told apart by their names."""
     named = {tag(part): part for part in members}
 
     def name_of(value: object) -> str:

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
@@ -21,7 +20,7 @@ from typing import Literal, get_args, get_origin
 
 from . import own_code
 from .base import NamedPart, Part, tag, unmarked
-from .errors import UserError, one_line, shown, suggestion
+from .errors import UserError, said, shown, suggestion
 from .own_code import Content
 
 VARIABLE = "STALESIM_IMPORT"
@@ -54,10 +53,6 @@ def everything(
     base_of: Callable[[str], type[Part] | type[NamedPart]],
 ) -> Plugins:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
-
-    Args:
-        known: Names of the parts of every kind that are there already.
-        base_of: Returns the base class of the parts of a kind, or their class.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
@@ -144,7 +139,7 @@ def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, object, str, s
                 given = point.load()
             except Exception as error:  # a package runs any code when imported
                 raise UserError(
-                    f"{place} must be importable, got {_brief(error)}; mend or "
+                    f"{place} must be importable, got {said(error)}; mend or "
                     f"uninstall the package"
                 ) from error
             note(package, point.module)
@@ -182,13 +177,8 @@ def _checked(given: object, kind: str, place: str, base: type[Part]) -> type[Par
     part: type[Part] = given
     if kind != "claims":
         _check_name(part, kind, place)
-    for member in MEMBERS.get(kind, ()):
-        if not hasattr(part, member):
-            raise UserError(
-                f"{place} must be a class with {', '.join(MEMBERS[kind])}, got "
-                f"{part.__name__} without {member}; add it"
-            )
-    missing = sorted(getattr(part, "__abstractmethods__", ()))
+    missing = [name for name in MEMBERS.get(kind, ()) if not hasattr(part, name)]
+    missing += sorted(getattr(part, "__abstractmethods__", ()))
     if missing:
         raise UserError(
             f"{place} must be a class with {', '.join(missing)}, got {part.__name__} "
@@ -251,7 +241,7 @@ def note(name: str, module: str) -> None:
         _sources[name] = Content(at, sha256, 0, modules, libraries)
 
 
-def _given(module: ModuleType, name: str) -> Mapping[object, object]:
+def _given(module: ModuleType, name: str) -> Mapping[str, object]:
     given = getattr(module, ATTRIBUTE, None)
     if isinstance(given, Mapping):
         return given
@@ -312,11 +302,11 @@ def imported(name: str) -> ModuleType:
             ) from error
         if missing:
             raise UserError(
-                f"module {shown(name)} must be importable, got {_brief(error)}; "
+                f"module {shown(name)} must be importable, got {said(error)}; "
                 f"install {missing}, or correct the import"
             ) from error
         raise UserError(
-            f"module {shown(name)} must be importable, got {_brief(error)}; mend it"
+            f"module {shown(name)} must be importable, got {said(error)}; mend it"
         ) from error
     found = getattr(module, "__file__", None)
     if path is not None and (found is None or not path.samefile(found)):
@@ -325,13 +315,3 @@ def imported(name: str) -> ModuleType:
             f"is {found or 'built into Python'}; rename the file"
         )
     return module
-
-
-def _brief(error: BaseException) -> str:
-    """Returns an error in one line, and at which line of the module it came up."""
-    said = str(error).partition("\n")[0]
-    text = one_line(f"{type(error).__name__}: {said}")
-    for frame in traceback.extract_tb(error.__traceback__):
-        if "importlib" not in frame.filename and frame.filename != __file__:
-            return f"{text} ({Path(frame.filename).name}:{frame.lineno})"
-    return text

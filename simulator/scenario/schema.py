@@ -1,7 +1,6 @@
 """The JSON schema of scenarios, for editors and validators."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue as Schema
 
@@ -80,20 +79,16 @@ def _address(part: type) -> str:
 
 
 def _told_apart(
-    node: Any, found: Mapping[str, Schema], claims: Mapping[str, str]
-) -> Any:
-    """Returns a schema whose unions of parts say when each of them is meant.
+    node: Schema, found: Mapping[str, Schema], claims: Mapping[str, str]
+) -> Schema:
+    """Returns a schema whose unions of parts say when each of them is meant."""
 
-    Args:
-        node: The schema, or a piece of it.
-        found: Its definitions, by name.
-        claims: Names of the kinds of claims, by the addresses of their definitions.
-    """
-    if isinstance(node, list):
-        return [_told_apart(each, found, claims) for each in node]
-    if not isinstance(node, dict):
-        return node
-    node = {key: _told_apart(each, found, claims) for key, each in node.items()}
+    def inner(tree: object) -> object:
+        if isinstance(tree, list):
+            return list(map(inner, tree))
+        return _told_apart(tree, found, claims) if isinstance(tree, dict) else tree
+
+    node = {key: inner(each) for key, each in node.items()}
     if "anyOf" in node:
         return _mapping_apart(node, found)
     members = [each.get("$ref") for each in node.get("oneOf", ())]
@@ -125,7 +120,6 @@ def _is_mapping(node: Schema, found: Mapping[str, Schema]) -> bool:
 
 
 def _of_claims(members: Mapping[str, str]) -> Schema:
-    """Returns what claims must be: of one kind, and as that kind wants it."""
     return {
         "type": "object",
         "anyOf": [{"required": [name]} for name in members],

@@ -18,8 +18,8 @@ from ...parts.base import tag
 from ...parts.catalogue import classes
 from ...parts.errors import shown
 from ...parts.functions import MEMORY, digest_of
-from ...parts.study_names import RULE, is_name
 from ...problem.data.parts import Data
+from ...scenario.setting import NAME_RULE, is_study_name
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"
@@ -49,9 +49,9 @@ def entries(study: Study, shared: Study) -> list[PackedFile]:
             or the code of a plug-in is no longer that of the study.
     """
     manifest = study.manifest
-    if not is_name(manifest["name"]):
+    if not is_study_name(manifest["name"]):
         raise StudyError(
-            f"{study.folder}: must have a name of {RULE} to be a capsule, got "
+            f"{study.folder}: must have a name of {NAME_RULE} to be a capsule, got "
             f"{shown(manifest['name'])}; run its scenario under another name"
         )
     if "seed" not in manifest["scenario"]:

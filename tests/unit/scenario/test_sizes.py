@@ -164,7 +164,7 @@ def judge(tree: dict[str, Any], *, estimate: bool) -> None:
     try:
         scenario = WorldScenario.model_validate(tree)
     except ValidationError as error:
-        message = first_error(error, tree, WorldScenario).message
+        _, message = first_error(error, tree, WorldScenario)
         raise ScenarioError(message) from None
     assert timeline(expand(scenario)[0]).digest
 

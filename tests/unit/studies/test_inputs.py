@@ -419,7 +419,7 @@ def test_entries_are_found_wherever_they_stand() -> None:
     scenario = validated(
         changed(TREE, clients={"groups": {"phones": group}}, server__service=MEASURED)
     )
-    found = {".".join(each.keys): each.path for each in named_files(scenario)}
+    found = {".".join(keys): path for keys, path, _ in named_files(scenario)}
     assert found == {
         "problem.data.path": "d.npz",
         "clients.groups.phones.compute.of.1.path": "more.csv",
