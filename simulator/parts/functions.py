@@ -147,16 +147,14 @@ def hand_over(name: str, given: object) -> str:
     digest = _sha256(DRAWN.sub(b"", packed), *_digests(modules))
     told = Content(_called(given), digest, len(packed), modules, libraries)
     text = f"{MEMORY}:{name}@{digest[:12]}"
-    keep({text: (packed, told)}, {text: given})
+    _handed_over.setdefault(text, (given, (packed, told)))
     return text
 
 
-def keep(packed: dict[str, Packed], given: Mapping[str, object] | None = None) -> None:
-    """Keeps packed objects in this process, unless they are here."""
-    for name, each in packed.items():
-        if name not in _handed_over:
-            here = pickle.loads(each[0]) if given is None else given[name]
-            _handed_over[name] = here, each
+def keep(packed: dict[str, Packed]) -> None:
+    """Makes packed objects again in this process, unless they are here."""
+    for name in packed.keys() - _handed_over.keys():
+        _handed_over[name] = pickle.loads(packed[name][0]), packed[name]
 
 
 def packed(names: Iterable[str]) -> dict[str, Packed]:

@@ -273,8 +273,9 @@ class Scenario(BaseScenario):
     @property
     def pairs(self) -> tuple[Clients, int] | None:
         """The clients that shares are paired with by how long they compute, if any."""
-        paired = self.clients is not None and self._pairing is not None
-        return (self.clients, self.num_clients) if paired else None
+        if self.clients is None or self._pairing is None:
+            return None
+        return self.clients, self.num_clients
 
     @property
     def _pairing(self) -> Pairing | None:

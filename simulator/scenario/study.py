@@ -103,9 +103,10 @@ def expand(scenario: Varied) -> list[Run]:
     base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
     for variant, (changes, _) in _variants(scenario).items():
-        tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
+        own = {key: value for key, value in changes.items() if key != "sweep"}
+        tree = merge(base, own) if own else base
         for point in _points(scenario, variant, changes):
-            if "sweep" not in changes:
+            if own and "sweep" not in changes:
                 _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
@@ -326,7 +327,7 @@ def _points(
 
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
     """Refuses a swept value that would take the place of a variant's own."""
-    own = scenario.variants.get(variant, {})
+    own = scenario.variants[variant]
     for key, (value, _) in point.items():
         keys = tuple(key.split("."))
         swept = replace({}, keys, value, nulls_remove=False)
