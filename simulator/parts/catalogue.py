@@ -110,9 +110,12 @@ def register(*modules: str | Path) -> None:
         UserError: a module cannot be imported, its parts are not as they should be, or
             scenarios were read before.
     """
-    new = [
-        name for name in map(plugins.located, modules) if name not in plugins.named()
+    # A file is named so that it is found from any folder.
+    given = [
+        str(Path(name).absolute()) if str(name).endswith(".py") else str(name)
+        for name in modules
     ]
+    new = [name for name in given if name not in plugins.named()]
     if not new:
         return
     if registered.cache_info().currsize:

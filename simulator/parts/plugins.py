@@ -117,12 +117,6 @@ def are_there(kinds: Iterable[str]) -> bool:
     return bool(named()) or bool(groups & entry_points().groups)
 
 
-def located(module: str | Path) -> str:
-    """Returns how the environment names a module, from whatever folder it is read."""
-    text = str(module)
-    return str(Path(text).absolute()) if text.endswith(".py") else text
-
-
 def source(name: str) -> Content:
     """Returns the code of a plug-in, as it was when it was imported."""
     return _sources.get(name, Content("", ""))

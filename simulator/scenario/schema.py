@@ -140,20 +140,18 @@ def _of_tags(members: list[str], found: Mapping[str, Schema]) -> Schema:
     names = [name for _, name in tags.values() if name is not None]
     if len(names) < len(members) - 1:  # told apart by something else
         return {"anyOf": [{"$ref": address} for address in members]}
+    others = {"not": {"enum": names}}
+    rules = {at: {"const": name} if name else others for at, (_, name) in tags.items()}
     chosen = [
         {
-            "if": {"properties": {entry: _known(name, names)}, "required": [entry]},
+            "if": {"properties": {entry: rule}, "required": [entry]},
             "then": {"$ref": address},
         }
-        for address, (_, name) in tags.items()
+        for address, rule in rules.items()
     ]
     is_open = len(names) < len(members)
     known = {} if is_open else {"properties": {entry: {"enum": names}}}
     return {"type": "object", "required": [entry], **known, "allOf": chosen}
-
-
-def _known(name: str | None, names: list[str]) -> Schema:
-    return {"not": {"enum": names}} if name is None else {"const": name}
 
 
 def _tag(part: Schema) -> tuple[str, str | None]:
