@@ -265,7 +265,7 @@ def part_classes() -> dict[str, str]:
 
 def _listed() -> list[list[str]]:
     with (ROOT / "simulator/parts/parts.csv").open(encoding="utf-8") as file:
-        return list(csv.reader(file))
+        return [row for row in csv.reader(file) if row[1] != "*"]
 
 
 def row_kinds() -> set[str]:

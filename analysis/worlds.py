@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from ..simulator.files.study import StudyError
-from ..simulator.parts.attached import imported, worlds
+from ..simulator.parts.attached import worlds
 from .facts import Entry
 from .timelines import report as of_clients
 
@@ -24,4 +24,4 @@ def report_of(manifest: Entry) -> ModuleType:
             f"kind of the manifest must be one of {known}, got {kind!r}; install the "
             f"version of stalesim that wrote it"
         )
-    return imported(found[kind])
+    return found[kind]()

@@ -12,20 +12,21 @@ import io
 import sys
 from pathlib import Path
 
-from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts import attached, catalogue
 
 
 def listing(path: Path) -> str:
     """Returns what a table of parts must hold."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(catalogue.table(path))
+    rows = map(catalogue.completed, attached.read(path))
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
 def main(arguments: list[str]) -> int:
     """Writes the tables, or checks them."""
     stale = []
-    for path in catalogue.tables():
+    for path in attached.tables():
         table = listing(path)
         if arguments != ["--check"]:
             path.write_text(table, encoding="utf-8")

@@ -53,7 +53,7 @@ TYPES = {
 @cache
 def scenario_keys() -> str:
     """Returns the reference of scenarios as Markdown."""
-    from stalesim.simulator.parts.attached import extras, imported
+    from stalesim.simulator.parts.attached import extras
     from stalesim.simulator.parts.catalogue import own
     from stalesim.simulator.scenario.grid import Range
     from stalesim.simulator.scenario.scenario import Scenario
@@ -63,7 +63,7 @@ def scenario_keys() -> str:
     world = WorldScenario.model_json_schema()
     ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
     worlds = [
-        (name, world.kind, imported(world.scenario))
+        (name, world.kind, world.scenario())
         for name, extra in extras().items()
         for world in extra.worlds
     ]

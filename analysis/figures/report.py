@@ -8,12 +8,13 @@ from types import ModuleType
 
 from matplotlib.figure import Figure
 
-from ...simulator.parts.catalogue import parts
+from ...simulator.parts.catalogue import records
 from ...simulator.parts.errors import UserError
 from ...simulator.parts.lazy import listed
 from ..frames import Study
 from . import instants
 from .files import save_all
+from .plugin import StudyFigure
 
 OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
@@ -99,7 +100,7 @@ def standard(
         if name not in names:
             names.add(name)
             yield name, figure
-    for drawing in parts("figures"):
+    for drawing in records("figures", StudyFigure):
         figure = drawing.function()(study)
         if figure is None:
             continue
@@ -123,7 +124,9 @@ def caption(name: str) -> str:
         for module in _modules()
         for pattern, words in getattr(module, "CAPTIONS", {}).items()
     }
-    known |= {f"^{re.escape(d.name)}$": d.meaning for d in parts("figures")}
+    known |= {
+        f"^{re.escape(d.name)}$": d.meaning for d in records("figures", StudyFigure)
+    }
     found = (words for pattern, words in known.items() if re.search(pattern, name))
     return next(found, "") or name
 

@@ -124,7 +124,7 @@ def read(path: Path) -> Sheet:
     except ValidationError as error:
         keys, message = first_error(error, tree, Sheet)
         heads = (keys[:size] for size in range(len(keys), -1, -1))
-        line = next(marks[head].line for head in heads if head in marks)
+        line = next(marks[head][0] for head in heads if head in marks)
         raise SystemExit(f"{path}:{line}: {message}") from None
 
 

@@ -127,11 +127,12 @@ def path() -> None:
 def published_sets() -> dict[str, PublishedSet]:
     """Returns the published data sets by their names, plug-ins' sets as well."""
     from ..parts.base import described, tag
-    from ..parts.catalogue import parts
+    from ..parts.catalogue import classes
+    from ..problem.data.parts import Data
 
     return {
         tag(part): PublishedSet(tag(part), described(part), part, part.published)
-        for part in parts("data")
+        for part in classes("data", Data)
         if part.published is not None
     }
 

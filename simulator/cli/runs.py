@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..parts.errors import UserError, counted, shown
+from ..parts.errors import UserError, counted, said, shown, users_line
 from . import console, folders, printing
 from .console import err, out
 
@@ -420,12 +420,12 @@ def check_seconds(gantt: float | None) -> None:
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
     """Returns what plays a world alone, and writes it into a folder."""
-    from ..parts.attached import imported, worlds
+    from ..parts.attached import worlds
     from ..studies.saved import record
 
     for kind in worlds():
-        if isinstance(world, imported(kind.scenario)):
-            return imported(kind.record)
+        if isinstance(world, kind.scenario()):
+            return kind.record()
     return record
 
 
@@ -447,9 +447,7 @@ def playing(
     except UserError:
         raise
     except Exception as error:
-        from ..parts import functions
-
-        if not functions.users_line(error):  # a defect of this program
+        if not users_line(error):  # a defect of this program
             raise
-        err.say(f"stalesim: {name} failed: {functions.said(error)}", style="red")
+        err.say(f"stalesim: {name} failed: {said(error)}", style="red")
         raise SystemExit(FAILED) from None

@@ -68,11 +68,11 @@ def list_(
 def _print_chain(name: str) -> None:
     """Prints the stages of a method with usual options, if it is a chain."""
     from ..catalogue.algorithms.federated.chain import Chained, WrittenChain
-    from ..parts.base import tag
-    from ..parts.catalogue import parts
+    from ..parts.base import Part, tag
+    from ..parts.catalogue import classes
     from ..scenario.dialect import dump
 
-    (part,) = (part for part in parts("algorithms") if tag(part) == name)
+    (part,) = (p for p in classes("algorithms", Part) if tag(p) == name)
     if issubclass(part, Chained) and part is not WrittenChain:
         needed = {"step_size": 0.1, "batch": 16, "local_steps": 1}
         method = part.model_validate(needed)

@@ -143,9 +143,9 @@ def identified(scenario: Config) -> dict[str, Any]:
         return tree
     inputs = _held[-1] if _held else collect([scenario])
     reads = {}
-    for each in entries:
-        reads[".".join(each.keys)] = inputs.named[each.path].sha256
-        _remove(tree, each.keys)
+    for keys, path, _ in entries:
+        reads[".".join(keys)] = inputs.named[path].sha256
+        _remove(tree, keys)
     for part in sets:
         reads |= dict(_state(part, inputs))
     return {**tree, "reads": reads} if reads else tree
@@ -172,7 +172,7 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
     if not _held:
         return ()
     known = _held[-1].named
-    read = [each.path for each in named_files(config)]
+    read = [path for _, path, _ in named_files(config)]
     found = _state(getattr(config, "data", config), _held[-1])
     return *((path, known[path].sha256) for path in read), *found
 
@@ -186,10 +186,10 @@ def contents(config: object, key: str) -> list[str]:
     """
     known = _held[-1].named if _held else {}
     return [
-        known[each.path].sha256
-        if each.path in known
-        else _read(each.path, each.what, ".".join(each.keys)).sha256
-        for each in named_files(config, key)
+        known[path].sha256
+        if path in known
+        else _read(path, what, ".".join(keys)).sha256
+        for keys, path, what in named_files(config, key)
     ]
 
 
@@ -233,17 +233,16 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
 def _add(inputs: Inputs, config: object, *keys: str) -> set[str]:
     """Adds what a configuration reads; returns the paths of its files."""
     paths = set()
-    for each in named_files(config, *keys):
-        if each.path not in inputs.named:
-            key = ".".join(each.keys)
-            inputs.named[each.path] = _read(each.path, each.what, key)
-        paths.add(inputs.named[each.path].at)
+    for at, path, what in named_files(config, *keys):
+        if path not in inputs.named:
+            inputs.named[path] = _read(path, what, ".".join(at))
+        paths.add(inputs.named[path].at)
     for part in _sets(config):
         if (name := _name(part)) not in inputs.sets:
-            of_set, at = _of_set(part)
+            of_set, files_of_set = _of_set(part)
             inputs.named.update(of_set)
             inputs.sets[name] = tuple(of_set)
-            paths |= at
+            paths |= files_of_set
     return paths
 
 
@@ -355,7 +354,7 @@ def _remove(tree: Any, keys: tuple[str, ...]) -> None:
 def _confirm_modules(inputs: Inputs) -> None:
     """Refuses modules that are not those with which the study was planned."""
     for name, then in inputs.modules.items():
-        registered("laws")  # imports all of them, if this process has not done so
+        registered()  # imports all of them, if this process has not done so
         here = plugins.source(name)
         if here.digests != then.digests:
             raise DataError(

@@ -160,7 +160,7 @@ class Config(BaseModel):
         """Refuses true and false where a number must stand; Python has them as 1, 0."""
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
-            accepted = _plain_types(field.annotation) if field else {bool}
+            accepted = _types(field.annotation) if field else {bool}
             if accepted & {int, float} and not accepted & {bool, Any}:
                 refuse_booleans(key, value)
         return data
@@ -172,11 +172,6 @@ class Config(BaseModel):
     def replaced(self, **changes: object) -> Self:
         """Returns a validated copy with some fields replaced."""
         return type(self).model_validate({**self.model_dump(), **changes})
-
-
-def _plain_types(annotation: object) -> set[object]:
-    parts = get_args(annotation)
-    return set().union(*map(_plain_types, parts)) if parts else {annotation}
 
 
 OPEN = "scipy"
@@ -197,12 +192,7 @@ class Part(Config):
         kind: Any = ""  # each part has a literal of its own, no subtype of `str` here
 
     def make(self, *facts: Any, **named: Any) -> Any:
-        """Returns what the part makes of some facts of a run.
-
-        Args:
-            facts: as the kind of part has them.
-            named: such facts, by name.
-        """
+        """Returns what the part makes of some facts of a run."""
         raise NotImplementedError
 
     def located_files(self) -> Iterable[str | Path] | None:
@@ -246,18 +236,8 @@ CALLED = re.compile(r"(?:^|_)(?:path|file|filename|folder|replay)s?$")
 """Pattern of the names of entries that hold the path of a file or a folder."""
 
 
-class Named(NamedTuple):
-    """A file or a folder that an entry of a configuration names.
-
-    Attributes:
-        keys: Keys of the entry, from the configuration on.
-        path: Path as it is written.
-        what: Kind of file or folder.
-    """
-
-    keys: tuple[str, ...]
-    path: str
-    what: Reads
+Named = tuple[tuple[str, ...], str, Reads]
+"""Keys of an entry that names a file or a folder, its path as written, its kind."""
 
 
 def named_files(config: object, *keys: str) -> Iterator[Named]:
@@ -265,17 +245,13 @@ def named_files(config: object, *keys: str) -> Iterator[Named]:
 
     Entries are found by their type (`FilePath` and the like), wherever they stand:
     in a law within a law, in a part of a plug-in.
-
-    Args:
-        config: A part of a scenario, or lists or mappings of parts.
-        keys: Keys that lead to it.
     """
     for inner, value, what in _entries(config):
         where = (*keys, inner)
         if what is not None:
             # Words of our own, such as names of losses, are no functions of the user's.
             yield from (
-                Named(at, path, what)
+                (at, path, what)
                 for at, path in _texts(value, where)
                 if what is not Reads.FUNCTION or ":" in path
             )
@@ -318,7 +294,7 @@ def unmarked(config: type[Config]) -> str | None:
     )
 
 
-def _entries(config: object) -> Iterator[tuple[str, Any, Reads | None]]:
+def _entries(config: object) -> Iterator[tuple[str, object, Reads | None]]:
     if isinstance(config, Config):
         for name, what in marks(type(config)):
             yield name, getattr(config, name), what

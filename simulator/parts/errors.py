@@ -2,8 +2,11 @@
 
 import difflib
 import re
+import sysconfig
+import traceback
 import unicodedata
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 OTHERS: dict[str, tuple[str, ...]] = {
     "step_size": ("lr", "learning rate", "eta", "gamma"),
@@ -66,6 +69,12 @@ LONGEST = 200
 """Characters to which `brief` shortens."""
 NEAR = 0.6
 """Likeness from which a word is suggested: imagenet is no slip of modelnet40 (0.56)."""
+NOT_USERS = (
+    str(Path(__file__).parents[1]),
+    sysconfig.get_path("stdlib"),
+    "<frozen",
+)
+"""Beginnings of the files of this program and of Python."""
 TAGS = ("kind", "law")
 """Entries that say which part a mapping is."""
 _ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
@@ -175,6 +184,28 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(
         str(low) if low == high else f"{low} to {high}" for low, high in ends
     )
+
+
+def said(error: BaseException) -> str:
+    """Returns an error in one line, with the last line of a user's file that it saw."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    text = one_line(f"{type(error).__name__}: {first.strip()}"[:300])
+    place = users_line(error)
+    return f"{text} ({place})" if place else text
+
+
+def users_line(error: BaseException) -> str:
+    """Returns file and line of a user's that an error saw last; "" if it saw none."""
+    users = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename
+        and not frame.filename.startswith(NOT_USERS)
+    ]
+    if users:
+        return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
+    # SimPy raises a copy of what a process has raised, with that as its cause.
+    return users_line(error.__cause__) if error.__cause__ else ""
 
 
 def _is_shown(character: str) -> bool:

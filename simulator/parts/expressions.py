@@ -6,7 +6,6 @@ is a Fraction; a number is read as it is written (`1e-6` is one millionth).
 
 import ast
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -28,13 +27,13 @@ FINEST = 10**400
 LONGEST = 300
 """Characters that an expression may have."""
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
+    ast.Mod: lambda left, right: left % right,
 }
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "abs": (abs, 1, 1),
@@ -47,7 +46,6 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "sqrt": (math.sqrt, 1, 1),
 }
 """Each with the least and the most arguments that it takes."""
-_NAMES = ("m", "M")
 ALLOWED = f"numbers, m, M, + - * / // % ** and {', '.join(_FUNCTIONS)}"
 
 
@@ -142,7 +140,6 @@ def depends_on_client(quantity: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> ast.expr:
-    """Returns the tree of an expression that holds nothing but what is allowed."""
     if len(text) > LONGEST:
         raise ScenarioError(
             f"an expression must have at most {LONGEST} characters, got {len(text)}; "
@@ -169,8 +166,12 @@ def _wrong(node: ast.expr) -> str:
         case ast.Constant(value=int() | float() as value):
             # A number such as 1e999 is read as infinite.
             return "" if abs(value) <= LARGEST else "must not use numbers above 1e30"
+        case ast.Name(id="m" | "M"):
+            return ""
+        case ast.Name(id=name) if name in _FUNCTIONS:
+            return f"must call {name!r}, as in {name}(...)"
         case ast.Name(id=name):
-            return "" if name in _NAMES else _misnamed(name)
+            return f"must not use the name {name!r}"
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             return _wrong(operand)
         case ast.BinOp(left=left, op=op, right=right):
@@ -190,16 +191,10 @@ def _wrong(node: ast.expr) -> str:
             return f"must be arithmetic, but has a Python {type(node).__name__}"
 
 
-def _misnamed(name: str) -> str:
-    if name in _FUNCTIONS:
-        return f"must call {name!r}, as in {name}(...)"
-    return f"must not use the name {name!r}"
-
-
 def _value(node: ast.expr, names: dict[str, Fraction]) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value):
-            result: Any = _exact(value)
+            result: Number = _exact(value)
         case ast.Name(id=name):
             result = names[name]
         case ast.UnaryOp(op=op, operand=operand):
@@ -225,7 +220,7 @@ def _power(base: Number, exponent: Number) -> Number:
     return result
 
 
-def _bounded(value: Any) -> Number:
+def _bounded(value: Number) -> Number:
     if isinstance(value, int):
         value = Fraction(value)
     if not abs(value) <= LARGEST:

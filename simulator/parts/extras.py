@@ -1,7 +1,7 @@
 """Libraries that only some commands and parts need: extras of the package."""
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from .errors import UserError
 
@@ -10,13 +10,8 @@ class ExtraError(UserError):
     """A library of an extra is not installed."""
 
 
-def extra(library: str, name: str, use: str) -> Any:
+def extra(library: str, name: str, use: str) -> ModuleType:
     """Imports and returns a library of an extra.
-
-    Args:
-        library: Module to import.
-        name: Name of the extra.
-        use: What needs it, such as `stalesim report`.
 
     Raises:
         ExtraError: It is not installed.

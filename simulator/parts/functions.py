@@ -11,18 +11,18 @@ import pickle
 import pickletools
 import re
 import sys
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from . import own_code, plugins
 from .base import Reads, Rule
-from .errors import ScenarioError, UserError, one_line, suggestion
+from .errors import ScenarioError, UserError, said, suggestion
 from .own_code import Content
+
+T = TypeVar("T")
 
 MEMORY = "memory"
 """Stands for a module in the names of objects that were handed over."""
@@ -30,12 +30,6 @@ DRAWN = re.compile(rb"[0-9a-f]{32}")
 """Number of a packed class of a notebook, drawn in each process."""
 PACKING = ("__main__", "cloudpickle")
 """Modules that a pickle names, and takes nothing from that it does not hold."""
-NOT_USERS = (
-    str(Path(__file__).parents[1]),
-    sysconfig.get_path("stdlib"),
-    "<frozen",
-)
-"""Beginnings of the files of this program and of Python."""
 MARKED = r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.@-]*$"
 FunctionName = Annotated[
     str,
@@ -66,18 +60,8 @@ class UserFunction(NamedTuple):
         return ScenarioError(f"{self.entry} {rule}")
 
 
-class Packed(NamedTuple):
-    """An object of a Python program, for other processes.
-
-    Attributes:
-        packed: Its bytes, from which other processes make it again.
-        content: What it is.
-    """
-
-    packed: bytes
-    content: Content
-
-
+Packed = tuple[bytes, Content]
+"""Bytes from which other processes make an object again, and what it is."""
 _handed_over: dict[str, tuple[object, Packed]] = {}
 """Objects by their names, `memory:...`, and the same for other processes."""
 
@@ -122,7 +106,7 @@ def content(text: str, where: str) -> Content:
     """
     module, _, name = text.partition(":")
     if module == MEMORY:
-        return _known(text, where)[1].content
+        return _known(text, where)[1][1]
     resolve(text, where)
     source = plugins.source(module)
     file = Path(source.at)
@@ -132,13 +116,7 @@ def content(text: str, where: str) -> Content:
 
 
 def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) -> str:
-    """Returns the digest of what a module has under a name, as in `Content`.
-
-    Args:
-        sha256: Digest of the module's file.
-        name: What is named in it.
-        imports: As in `Content`.
-    """
+    """Returns the digest of what a module has under a name, as in `Content`."""
     return _sha256(f"{sha256}:{name}".encode(), *_digests(imports))
 
 
@@ -169,21 +147,14 @@ def hand_over(name: str, given: object) -> str:
     digest = _sha256(DRAWN.sub(b"", packed), *_digests(modules))
     told = Content(_called(given), digest, len(packed), modules, libraries)
     text = f"{MEMORY}:{name}@{digest[:12]}"
-    keep({text: Packed(packed, told)}, {text: given})
+    _handed_over.setdefault(text, (given, (packed, told)))
     return text
 
 
-def keep(packed: dict[str, Packed], given: Mapping[str, object] | None = None) -> None:
-    """Keeps packed objects in this process, unless they are here.
-
-    Args:
-        packed: The objects by their names.
-        given: The objects themselves, where they are at hand.
-    """
-    for name, each in packed.items():
-        if name not in _handed_over:
-            here = pickle.loads(each.packed) if given is None else given[name]
-            _handed_over[name] = here, each
+def keep(packed: dict[str, Packed]) -> None:
+    """Makes packed objects again in this process, unless they are here."""
+    for name in packed.keys() - _handed_over.keys():
+        _handed_over[name] = pickle.loads(packed[name][0]), packed[name]
 
 
 def packed(names: Iterable[str]) -> dict[str, Packed]:
@@ -191,13 +162,8 @@ def packed(names: Iterable[str]) -> dict[str, Packed]:
     return {name: _handed_over[name][1] for name in names if name in _handed_over}
 
 
-def calling(text: str, where: str, call: Callable[[], Any]) -> Any:
+def calling(text: str, where: str, call: Callable[[], T]) -> T:
     """Calls a function of the user's; what it raises becomes one line.
-
-    Args:
-        text: Name of the function.
-        where: Entry that holds it.
-        call: Calls it.
 
     Raises:
         ScenarioError: With the first line of the error, and where it came up.
@@ -211,28 +177,6 @@ def calling(text: str, where: str, call: Callable[[], Any]) -> Any:
             f"{where} must be a function that can be called here, got {said(error)} "
             f"from {text!r}; mend it"
         ) from error
-
-
-def said(error: BaseException) -> str:
-    """Returns an error in one line, with the last line of a user's file that it saw."""
-    first = next((line for line in str(error).splitlines() if line.strip()), "")
-    text = one_line(f"{type(error).__name__}: {first.strip()}"[:300])
-    place = users_line(error)
-    return f"{text} ({place})" if place else text
-
-
-def users_line(error: BaseException) -> str:
-    """Returns file and line of a user's that an error saw last; "" if it saw none."""
-    users = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "site-packages" not in frame.filename
-        and not frame.filename.startswith(NOT_USERS)
-    ]
-    if users:
-        return f"{Path(users[-1].filename).name}:{users[-1].lineno}"
-    # SimPy raises a copy of what a process has raised, with that as its cause.
-    return users_line(error.__cause__) if error.__cause__ else ""
 
 
 def _known(text: str, where: str) -> tuple[object, Packed]:

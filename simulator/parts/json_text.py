@@ -1,7 +1,10 @@
 """JSON that others have written: read without being taken for more than it is."""
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What a text in JSON, or in our YAML, may say."""
 
 MOST_VALUES = 10_000_000
 """Values of a text, each of which takes up to a hundred bytes of memory; the manifest

@@ -9,17 +9,12 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any
 
 
 def attach(
     package: str, file: str
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Returns the attributes by which a package imports its public names late.
-
-    Args:
-        package: Name of the package, its `__name__`.
-        file: File of the package, its `__file__`.
 
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`, sorted.
@@ -30,7 +25,7 @@ def attach(
         modules = dict.fromkeys(import_module(inner).__all__, inner) | modules
     names = sorted(modules)
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = modules[name]
@@ -74,7 +69,7 @@ class Late:
     def __init__(self, name: str, package: str | None = None) -> None:
         self._name, self._package = name, package
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         found = getattr(import_module(self._name, self._package), name)
         setattr(self, name, found)
         return found

@@ -1,9 +1,10 @@
 """Turns what is wrong with a scenario into lines that help its author, one each."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
@@ -48,19 +49,11 @@ RULES = {
 """Pydantic's errors: what the value must be, and what to do."""
 
 
-class Mistake(NamedTuple):
-    """A mistake in a scenario.
-
-    Attributes:
-        keys: Keys of the entry that is wrong or missing.
-        message: One line that starts with the dotted key.
-    """
-
-    keys: Path
-    message: str
+Mistake = tuple[Path, str]
+"""Keys of an entry that is wrong or missing, and a line that starts with them."""
 
 
-Groups = Mapping[Path, list[Any]]
+Groups = Mapping[Path, list[ErrorDetails]]
 """Pydantic's errors by the keys of the entry that they are about."""
 
 
@@ -68,22 +61,15 @@ def mistakes(
     error: ValidationError,
     tree: Mapping[str, object],
     root: type[BaseModel],
-    rank: Callable[[Path], Any] = lambda path: 0,
+    rank: Callable[[Path], tuple[int, int]] = lambda path: (0, 0),
 ) -> list[Mistake]:
-    """Returns all mistakes in the order of the file, without what only follows.
-
-    Args:
-        error: Mistakes as pydantic reports them.
-        tree: Scenario as it was written.
-        root: Class of scenarios.
-        rank: Order of entries, as they stand in the file.
-    """
-    found: dict[Path, list[Any]] = {}
+    """Returns all mistakes in the order of the file, without what only follows."""
+    found: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         found.setdefault(_path(detail, tree), []).append(detail)
     groups = {path: d for path, d in found.items() if not _explained(path, found)}
 
-    def order(path: Path) -> tuple[bool, Any, bool]:
+    def order(path: Path) -> tuple[bool, tuple[int, int], bool]:
         # What is missing at the top has no line; it is reported last.
         # Elsewhere an unknown key next to it comes first: it may be what is missing.
         missing = groups[path][0]["type"] == "missing"
@@ -93,7 +79,7 @@ def mistakes(
 
     entries = _Entries(tree, root)
     return [
-        Mistake(path, one_line(_message(path, groups, entries)))
+        (path, one_line(_message(path, groups, entries)))
         for path in sorted(groups, key=order)
     ]
 
@@ -103,23 +89,17 @@ def first_error(
 ) -> Mistake:
     """Returns the first of `mistakes`, and how many more there are."""
     (keys, message), *more = mistakes(error, tree, root)
-    return Mistake(keys, message + (f" (and {len(more)} more)" if more else ""))
+    return keys, message + (f" (and {len(more)} more)" if more else "")
 
 
 def fields_at(
     path: Path, tree: Mapping[str, object], root: type[BaseModel]
 ) -> frozenset[str]:
-    """Returns the keys that the mapping at a path may have, by its kind.
-
-    Args:
-        path: Keys of the mapping.
-        tree: Scenario as it was written, at least down to the mapping.
-        root: Class of scenarios.
-    """
+    """Returns the keys that the mapping at a path may have, by its kind."""
     return frozenset(_fields(_Entries(tree, root).models(path)[0]))
 
 
-def _path(detail: Any, tree: Any) -> Path:
+def _path(detail: ErrorDetails, tree: object) -> Path:
     """Returns the keys of an entry: pydantic's location without the tags of unions."""
     path: list[str | int] = []
     loc = detail["loc"]
@@ -169,13 +149,13 @@ Models = list[type[BaseModel]]
 class _Entries:
     """What the classes of a scenario say of the entries of one that was written."""
 
-    def __init__(self, tree: Mapping[str, Any], root: type[BaseModel]) -> None:
+    def __init__(self, tree: object, root: type[BaseModel]) -> None:
         self.tree, self.root = tree, root
 
     def models(self, path: Path) -> tuple[Models, Models]:
         """Returns the classes that the mapping at a path is of, and might be of."""
         chosen, possible, keyed = [self.root], [self.root], False
-        tree: Any = self.tree
+        tree = self.tree
         for key in path:
             if isinstance(tree, Mapping):
                 tree = tree.get(key)
@@ -204,7 +184,7 @@ class _Entries:
         rules = (p for p in _parts(self._annotations(path)) if isinstance(p, Rule))
         return next(rules, None)
 
-    def words(self, path: Path) -> list[Any]:
+    def words(self, path: Path) -> list[str | int]:
         """Returns the words that an entry may have, each once, if it is a word."""
         parts = _parts(self._annotations(path))
         words = (each for each in parts if isinstance(each, str | int))
@@ -214,7 +194,7 @@ class _Entries:
         """Says whether users may add kinds or names of their own to an entry."""
         return _is_extensible(self._annotations(path))
 
-    def _annotations(self, path: Path) -> list[Any]:
+    def _annotations(self, path: Path) -> list[tuple[object, object]]:
         while path and isinstance(path[-1], int):
             path = path[:-1]
         if not path:
@@ -224,22 +204,22 @@ class _Entries:
         return [(field.annotation, field.metadata) for field in fields if field]
 
 
-def _named(possible: list[type[BaseModel]], tags: Mapping[object, object]) -> list[Any]:
+def _named(possible: Models, tags: Mapping[object, object]) -> Models:
     """Returns those of some classes that a mapping names; all if it names none."""
     named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
     if not named:  # of a claim, whose name is a key
         own = {key for key, value in tags.items() if value is not None}
         named = [m for m in possible if getattr(m, "named", None) in own]
     if not named and "law" in tags:
-        named = [m for m in possible if _tag(m) == "law" and _is_open(m)]
+        laws = [m for m in possible if _tag(m) == "law"]
+        named = [m for m in laws if m.model_fields["law"].is_required()]
     return named or possible
 
 
 def _message(path: Path, groups: Groups, entries: _Entries) -> str:
-    """Returns what is wrong with an entry, in one line that begins with its key."""
     key, details = ".".join(map(str, path)), groups[path]
-    detail, says = _telling(details), entries.rule(path)
-    kind = detail["type"] if detail else ""
+    telling, says = _telling(details), entries.rule(path)
+    detail, kind = telling or details[0], telling["type"] if telling else ""
     if kind == "value_error":
         return _of_validator(path, detail)
     if kind == "extra_forbidden":
@@ -248,9 +228,9 @@ def _message(path: Path, groups: Groups, entries: _Entries) -> str:
         return f"{key} is missing; add it{_hint(path, entries)}"
     if kind == "union_tag_not_found":
         return f"{key} is missing; {suggestion('', entries.kinds(path[:-1]))}"
-    value = (detail or details[0])["input"]
+    value = detail["input"]
     if kind == "union_tag_invalid":
-        value = detail["ctx"]["tag"]
+        value = detail.get("ctx", {})["tag"]
         rule, remedy = "a known one", _remedy_of_tag(path[:-1], value, entries)
     elif kind == "literal_error":
         rule, remedy = _rule_of_word(path, value, entries)
@@ -258,14 +238,14 @@ def _message(path: Path, groups: Groups, entries: _Entries) -> str:
         rule, remedy = "a mapping of keys to values", _mapping(path, value, entries)
     elif says and kind not in ("greater_than_equal", "greater_than", "less_than"):
         rule, remedy = says.rule, f"write for example {says.example}"
-    elif detail is None:
+    elif telling is None:
         rule, remedy = _any_rule(details), "change it"
     else:
         rule, remedy = _rule(detail)
     return f"{key} must be {rule}, got {shown(value)}; {remedy}"
 
 
-def _telling(details: list[Any]) -> Any:
+def _telling(details: list[ErrorDetails]) -> ErrorDetails | None:
     """Returns the one error that says what is wrong with a value of several kinds.
 
     None where no single one does.
@@ -279,7 +259,7 @@ def _telling(details: list[Any]) -> Any:
     return others[0] if len(others) == 1 else None
 
 
-def _rule(detail: Any) -> tuple[str, str]:
+def _rule(detail: ErrorDetails) -> tuple[str, str]:
     if detail["type"] in RULES:
         rule, remedy = RULES[detail["type"]]
         context = detail.get("ctx", {})
@@ -288,7 +268,7 @@ def _rule(detail: Any) -> tuple[str, str]:
     return said[:1].lower() + said[1:], "change it"
 
 
-def _any_rule(details: Iterable[object]) -> str:
+def _any_rule(details: Iterable[ErrorDetails]) -> str:
     """Returns the rules of a value of several kinds, one of which it must obey."""
     rules = dict.fromkeys(_rule(detail)[0] for detail in details)
     if "a number" in rules:
@@ -311,8 +291,8 @@ def _rule_of_word(path: Path, given: object, entries: _Entries) -> tuple[str, st
     return rule, f"take one of them{own}"
 
 
-def _of_validator(path: Path, detail: Any) -> str:
-    cause = detail["ctx"]["error"]
+def _of_validator(path: Path, detail: ErrorDetails) -> str:
+    cause = detail.get("ctx", {})["error"]
     if isinstance(cause, LocatedError):
         above = path[: len(path) - len(cause.keys)]
         return ".".join([*map(str, above), str(cause)])
@@ -322,7 +302,6 @@ def _of_validator(path: Path, detail: Any) -> str:
 
 
 def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
-    """Returns what is wrong with a key that its mapping does not have."""
     key, name = ".".join(map(str, path)), str(path[-1])
     chosen, possible = entries.models(path[:-1])
     known = _fields(chosen)
@@ -351,13 +330,17 @@ def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -
     return True
 
 
-def _replaced(tree: Any, path: Path, value: Any) -> Any:
+def _replaced(tree: object, path: Path, value: object) -> object:
     if not path:
         return value
     key, *rest = path
-    made: Any = list(tree) if isinstance(key, int) else dict(tree)
-    made[key] = _replaced(made[key], tuple(rest), value) if rest else value
-    return made
+    if isinstance(tree, Mapping):
+        return {**tree, key: _replaced(tree.get(key), tuple(rest), value)}
+    items = list(tree) if isinstance(tree, list | tuple) else []
+    return [
+        _replaced(item, tuple(rest), value) if number == key else item
+        for number, item in enumerate(items)
+    ]
 
 
 def _hint(path: Path, entries: _Entries) -> str:
@@ -417,12 +400,7 @@ def _name(model: type[BaseModel]) -> str:
     return str(model.model_fields[_tag(model)].default) if _tag(model) else ""
 
 
-def _is_open(model: type[BaseModel]) -> bool:
-    """Says whether a law's class stands for any name: it has no name by default."""
-    return model.model_fields["law"].is_required()
-
-
-def _parts(annotation: object) -> list[Any]:
+def _parts(annotation: object) -> list[object]:
     if isinstance(annotation, Rule):
         return [annotation]
     if isinstance(annotation, AnyPart):

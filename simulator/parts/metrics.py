@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import catalogue
-from .base import LocatedError, NamedPart, function_at
+from .base import LocatedError, NamedPart, Part, function_at
 from .errors import ScenarioError, UserError, suggestion
 
 NUMERICS = "stalesim.simulator.problem"
@@ -98,7 +98,7 @@ BINARY = LossPart(
 
 def facts(name: str) -> LossPart:
     """Returns what there is to say of a loss; nothing of a function of the user's."""
-    records = catalogue.parts("losses")
+    records = catalogue.records("losses", LossPart)
     own = LossPart(name, name, targets="any")
     return next((record for record in records if record.name == name), own)
 
@@ -169,13 +169,11 @@ class Need:
     """A fact that a metric is computed from and that not every problem has.
 
     Attributes:
-        what: Fact in words.
         met: Function that says of `ProblemFacts` whether a problem has it.
         rule: What `evaluate.metrics` must obey, with `{name}` of the metric and the
             entries of `ProblemFacts`, and the remedy.
     """
 
-    what: str
     met: Callable[[ProblemFacts], bool]
     rule: str
 
@@ -185,31 +183,26 @@ def _has_two_classes(facts: ProblemFacts) -> bool:
 
 
 CLASSES = Need(
-    "labels of classes",
     attrgetter("num_classes"),
     "must not have {name} for {dataset}, whose targets are no classes; take test_loss, "
     "or a metric of your own",
 )
 TWO_CLASSES = Need(
-    "labels of two classes",
     _has_two_classes,
     "must not have {name} for the {num_classes} classes of {dataset}; remove it, or "
     "add problem.data.classes",
 )
 MINIMUM = Need(
-    "the least value of the objective",
     attrgetter("minimum"),
     "must have {name} only where the minimum is known: linear models with the loss "
     "softmax or sigmoid, the model diagonal with squared; remove it",
 )
 ROWS = Need(
-    "training rows that are divided among clients",
     attrgetter("divided"),
     "must have {name} only for data that are divided by rows, of which clients have "
     "their own; remove it",
 )
 LIKELIHOOD = Need(
-    "a loss that is a negative log-likelihood: softmax or sigmoid",
     attrgetter("likelihood"),
     "must have {name} only with the loss softmax or sigmoid, whose exponential it is; "
     "remove it",
@@ -314,11 +307,7 @@ class Metric(NamedPart):
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
     def of_problems(self, problems: Iterable[Mapping[str, object]]) -> "Metric":
-        """Returns the metric of some problems, in the unit that their losses have.
-
-        Args:
-            problems: The problems of a study's runs, as they are written.
-        """
+        """Returns the metric of some problems, in the unit that their losses have."""
         if self.unit != OF_LOSS:
             return self
         units = {loss_unit(problem) for problem in problems}
@@ -329,10 +318,8 @@ class Metric(NamedPart):
         low, high = self.bounds or (-math.inf, math.inf)
         if low <= value <= high:
             return ""
-        ends = [f">= {low:g}"] * math.isfinite(low) + [f"<= {high:g}"] * (
-            high < math.inf
-        )
-        return " and ".join(ends)
+        ends = ((">=", low), ("<=", high))
+        return " and ".join(f"{s} {end:g}" for s, end in ends if math.isfinite(end))
 
     def function(self) -> Callable[..., Any]:
         """Imports and returns the function that computes the metric.
@@ -343,7 +330,7 @@ class Metric(NamedPart):
         own = not self.is_own
         return function_at(self.compute, f"compute of the metric {self.name}", own=own)
 
-    def mean(self, value: Any) -> Any:
+    def mean(self, value: float | np.ndarray) -> np.floating:
         """Returns the one number of an evaluation: the mean over clients or workers.
 
         Of labels those do not count that no test row has.
@@ -356,56 +343,40 @@ class Metric(NamedPart):
         return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
 
     def refuse(self, facts: ProblemFacts) -> None:
-        """Refuses a problem that lacks what the metric needs.
-
-        Raises:
-            ScenarioError: The problem lacks something; the message says what to do.
-        """
+        """Refuses a problem that lacks what the metric needs."""
         for need in self.needs:
             if not need.met(facts):
                 rule = need.rule.format(name=self.name, **facts._asdict())
                 raise ScenarioError(f"evaluate.metrics {rule}")
 
-    def refuse_algorithm(self, algorithm: Any) -> None:
-        """Refuses an algorithm that lacks the models that the metric is computed of.
-
-        Raises:
-            LocatedError: The algorithm lacks them; the message says what to do.
-        """
-        kind = algorithm.kind
+    def refuse_algorithm(self, algorithm: Part) -> None:
+        """Refuses an algorithm that lacks the models that the metric is computed of."""
         own = algorithm.models if isinstance(algorithm, HasModels) else ()
-        lacks, why = self.models not in own, BESIDES.get(self.models, "")
-        if why and lacks:
-            why = why.format(kind=kind)
-            raise LocatedError(
-                f"evaluate.metrics must not have {self.name} {why}",
-            )
+        if self.models in BESIDES and self.models not in own:
+            why = BESIDES[self.models].format(kind=algorithm.kind)
+            raise LocatedError(f"evaluate.metrics must not have {self.name} {why}")
 
 
-def loss_unit(problem: Mapping[str, Any]) -> str:
-    """Returns the unit of a problem's loss; empty if there is none.
-
-    Args:
-        problem: The problem as it is written.
-    """
-    if in_nats(problem.get("loss", "auto")):
+def loss_unit(problem: Mapping[str, object]) -> str:
+    """Returns the unit of a problem's loss; empty if there is none."""
+    if in_nats(str(problem.get("loss", "auto"))):
         return NATS
     return str(problem.get("loss_unit") or "")
 
 
-def own() -> tuple[Metric, ...]:
+def own() -> list[Metric]:
     """Returns this package's metrics."""
-    return catalogue.own("metrics")
+    return [each for each in catalogue.own("metrics") if isinstance(each, Metric)]
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all metrics: this package's, then those of plug-ins."""
-    return tuple(metric.name for metric in catalogue.parts("metrics"))
+    return tuple(metric.name for metric in catalogue.records("metrics", Metric))
 
 
 def find(name: str) -> Metric | None:
     """Returns a metric; None if no metric of this package or a plug-in has the name."""
-    metrics = catalogue.parts("metrics")
+    metrics = catalogue.records("metrics", Metric)
     return next((metric for metric in metrics if metric.name == name), None)
 
 

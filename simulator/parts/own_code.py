@@ -121,13 +121,7 @@ def _digest(file: Path) -> str:
 
 
 def _executed(dotted: str, name: str, file: Path) -> Iterator[tuple[Path, str]]:
-    """Yields the files that importing a name executes, and the package of each.
-
-    Args:
-        dotted: Name that is imported, perhaps of something in a module.
-        name: Outermost module of it that has a file.
-        file: That file.
-    """
+    """Yields the files that importing a name executes, and the package of each."""
     yield file, name if file.name == PACKAGE else name.rpartition(".")[0]
     for word in dotted[len(name) + 1 :].split("."):
         if file.name != PACKAGE:
@@ -142,7 +136,6 @@ def _executed(dotted: str, name: str, file: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _imported_by(file: Path, package: str) -> Iterator[str]:
-    """Yields the names that a file of a package imports."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):

@@ -11,17 +11,16 @@ import os
 import re
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module, invalidate_caches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from . import own_code
 from .base import NamedPart, Part, tag, unmarked
-from .errors import UserError, one_line, shown, suggestion
+from .errors import UserError, said, shown, suggestion
 from .own_code import Content
 
 VARIABLE = "STALESIM_IMPORT"
@@ -42,35 +41,23 @@ MEMBERS = {
 """Members that the parts of a kind must have without inheriting them."""
 
 
-class Plugin(NamedTuple):
-    """A part of a plug-in.
-
-    Attributes:
-        part: Its class.
-        source: Name of the plug-in.
-    """
-
-    part: Any
-    source: str
-
+Plugins = dict[str, dict[type[Part] | NamedPart, str]]
+"""Parts of plug-ins by their kinds, each with the name of its plug-in."""
 
 _sources: dict[str, Content] = {}
 """Code of every plug-in that was imported, by its name."""
 
 
 def everything(
-    known: Mapping[str, set[str]], base_of: Callable[[str], type[Any]]
-) -> dict[str, tuple[Plugin, ...]]:
+    known: Mapping[str, set[str]],
+    base_of: Callable[[str], type[Part] | type[NamedPart]],
+) -> Plugins:
     """Returns the parts of every kind that plug-ins add, in the order of their names.
-
-    Args:
-        known: Names of the parts of every kind that are there already.
-        base_of: Returns the base class of the parts of a kind, or their class.
 
     Raises:
         UserError: one line with the plug-in, what is wrong and the remedy.
     """
-    found: dict[str, list[Plugin]] = {kind: [] for kind in known}
+    found: Plugins = {kind: {} for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
     for kind, given, place, source in (*_of_entry_points(known), *_of_modules(known)):
         base = base_of(kind)
@@ -85,8 +72,8 @@ def everything(
                 f"{owners[kind, name]} has; rename it"
             )
         owners[kind, name] = source
-        found[kind].append(Plugin(part, source))
-    return {kind: tuple(plugins) for kind, plugins in found.items()}
+        found[kind][part] = source
+    return found
 
 
 @contextlib.contextmanager
@@ -130,12 +117,6 @@ def are_there(kinds: Iterable[str]) -> bool:
     return bool(named()) or bool(groups & entry_points().groups)
 
 
-def located(module: str | Path) -> str:
-    """Returns how the environment names a module, from whatever folder it is read."""
-    text = str(module)
-    return str(Path(text).absolute()) if text.endswith(".py") else text
-
-
 def source(name: str) -> Content:
     """Returns the code of a plug-in, as it was when it was imported."""
     return _sources.get(name, Content("", ""))
@@ -152,7 +133,7 @@ def _of_entry_points(kinds: Iterable[str]) -> Iterator[tuple[str, object, str, s
                 given = point.load()
             except Exception as error:  # a package runs any code when imported
                 raise UserError(
-                    f"{place} must be importable, got {_brief(error)}; mend or "
+                    f"{place} must be importable, got {said(error)}; mend or "
                     f"uninstall the package"
                 ) from error
             note(package, point.module)
@@ -190,13 +171,8 @@ def _checked(given: object, kind: str, place: str, base: type[Part]) -> type[Par
     part: type[Part] = given
     if kind != "claims":
         _check_name(part, kind, place)
-    for member in MEMBERS.get(kind, ()):
-        if not hasattr(part, member):
-            raise UserError(
-                f"{place} must be a class with {', '.join(MEMBERS[kind])}, got "
-                f"{part.__name__} without {member}; add it"
-            )
-    missing = sorted(getattr(part, "__abstractmethods__", ()))
+    missing = [name for name in MEMBERS.get(kind, ()) if not hasattr(part, name)]
+    missing += sorted(getattr(part, "__abstractmethods__", ()))
     if missing:
         raise UserError(
             f"{place} must be a class with {', '.join(missing)}, got {part.__name__} "
@@ -259,7 +235,7 @@ def note(name: str, module: str) -> None:
         _sources[name] = Content(at, sha256, 0, modules, libraries)
 
 
-def _given(module: ModuleType, name: str) -> Mapping[Any, Any]:
+def _given(module: ModuleType, name: str) -> Mapping[str, object]:
     given = getattr(module, ATTRIBUTE, None)
     if isinstance(given, Mapping):
         return given
@@ -320,11 +296,11 @@ def imported(name: str) -> ModuleType:
             ) from error
         if missing:
             raise UserError(
-                f"module {shown(name)} must be importable, got {_brief(error)}; "
+                f"module {shown(name)} must be importable, got {said(error)}; "
                 f"install {missing}, or correct the import"
             ) from error
         raise UserError(
-            f"module {shown(name)} must be importable, got {_brief(error)}; mend it"
+            f"module {shown(name)} must be importable, got {said(error)}; mend it"
         ) from error
     found = getattr(module, "__file__", None)
     if path is not None and (found is None or not path.samefile(found)):
@@ -333,13 +309,3 @@ def imported(name: str) -> ModuleType:
             f"is {found or 'built into Python'}; rename the file"
         )
     return module
-
-
-def _brief(error: BaseException) -> str:
-    """Returns an error in one line, and at which line of the module it came up."""
-    said = str(error).partition("\n")[0]
-    text = one_line(f"{type(error).__name__}: {said}")
-    for frame in traceback.extract_tb(error.__traceback__):
-        if "importlib" not in frame.filename and frame.filename != __file__:
-            return f"{text} ({Path(frame.filename).name}:{frame.lineno})"
-    return text

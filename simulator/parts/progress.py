@@ -66,9 +66,6 @@ class Speed:
         """Returns runs, speed and time left in words, as far as they are known.
 
         What is compiled before anything is done does not count.
-
-        Args:
-            now: How far a study is.
         """
         self._measured.update(self._part, completed=now.fraction)
         self._measured.update(self._commits, completed=now.commits)

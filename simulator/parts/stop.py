@@ -58,6 +58,6 @@ class Stop(Config):
         if self.target is not None and len(self.target) != 1:
             raise LocatedError(
                 "target must be one metric and its value; write for example "
-                "target: {test_accuracy: 0.9}",
+                "target: {test_accuracy: 0.9}"
             )
         return self

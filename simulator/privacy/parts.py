@@ -76,7 +76,7 @@ THEOREM2 = _own(
 
 def known() -> tuple[AccountantPart, ...]:
     """Returns all accountants: this package's, then those of plug-ins."""
-    return catalogue.parts("accountants")
+    return catalogue.records("accountants", AccountantPart)
 
 
 def accountant(name: str) -> AccountantPart:

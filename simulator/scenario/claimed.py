@@ -16,11 +16,6 @@ def check(
 ) -> None:
     """Refuses claims about unknown variants, or what these do not sweep or evaluate.
 
-    Args:
-        claims: Claims of a scenario.
-        swept: Values of swept keys, by the names of variants.
-        evaluated: Metrics that are evaluated, by the same names.
-
     Raises:
         LocatedError: naming the entry of the claim.
     """
@@ -31,7 +26,7 @@ def check(
                 if name not in swept:
                     raise LocatedError(
                         f"claims.{index}.{key} must name a variant, got {name!r}; "
-                        f"{suggestion(name, swept)}",
+                        f"{suggestion(name, swept)}"
                     )
                 about.append(swept[name])
         _check_sides(claim, index)
@@ -42,14 +37,13 @@ def check(
         if unswept:
             raise LocatedError(
                 f"claims.{index}.over must name a key that is swept, got {over!r}; "
-                f"{suggestion(over, unswept[0])}",
+                f"{suggestion(over, unswept[0])}"
             )
         for key, values in claim.at.items():
             _check_at(key, values, about, index)
 
 
 def _check_metrics(claim: Claim, evaluated: tuple[str, ...], index: int) -> None:
-    """Refuses a claim on a metric that a variant does not evaluate."""
     for place, metric in _metrics(claim):
         if metric in evaluated:
             continue
@@ -57,7 +51,7 @@ def _check_metrics(claim: Claim, evaluated: tuple[str, ...], index: int) -> None
         raise LocatedError(
             f"{'.'.join(map(str, ('claims', index, *place)))} must name a metric of "
             f"evaluate.metrics ({', '.join(evaluated)}), got {metric!r}; "
-            f"{'add it there' if known else suggestion(metric, evaluated)}",
+            f"{'add it there' if known else suggestion(metric, evaluated)}"
         )
 
 
@@ -73,13 +67,12 @@ def _metrics(claim: Claim) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _check_sides(claim: Claim, index: int) -> None:
-    """Refuses a claim that compares a variant with itself."""
     sides = claim.variants()
     for name in sides.pop("than", ()):
         if any(name in names for names in sides.values()):
             raise LocatedError(
                 f"claims.{index}.than must be another variant than that of "
-                f"{claim.kind}, got {name!r} for both; change one",
+                f"{claim.kind}, got {name!r} for both; change one"
             )
 
 
@@ -95,7 +88,7 @@ def _check_at(
         known = {key for keys in about for key in keys}
         raise LocatedError(
             f"claims.{index}.at must name keys that are swept, got {key!r}; "
-            f"{suggestion(key, known)}",
+            f"{suggestion(key, known)}"
         )
     for value in values:
         for known in taken:
@@ -108,5 +101,4 @@ def _check_at(
 
 
 def _told(value: object) -> str:
-    """Returns a value as a claim may write it."""
     return printed(value) if isinstance(value, Mapping) else shown(value)

@@ -6,17 +6,20 @@ only once.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
 from ..parts.errors import TAGS, ScenarioError, shown
+from ..parts.json_text import Json
 from ..parts.messages import fields_at
 
 Keys = tuple[str | int, ...]
 """Place of an entry in a scenario: keys of mappings and positions in lists."""
+Mark = tuple[int, int]
+"""Place in a text: line and column, both from 1."""
 
 DEEPEST = 50
 MOST_ENTRIES = 100_000
@@ -37,13 +40,6 @@ _SCALARS = {
 _KNOWN_TAGS = {_YAML + tag for tag in (*_SCALARS, "str", "map", "seq")}
 
 
-class Mark(NamedTuple):
-    """Place in a text: line and column, both from 1."""
-
-    line: int
-    column: int
-
-
 class Loader(yaml.SafeLoader):
     """Reads YAML 1.2's plain scalars."""
 
@@ -62,26 +58,18 @@ for _tag, (_pattern, _first) in _SCALARS.items():
         _class.add_implicit_resolver(_YAML + _tag, re.compile(_pattern), list(_first))
 
 
-def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
-
-
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     # Unicode's line breaks are read as \n unless they are written as escapes.
     style = '"' if any(c in text for c in "\x85\u2028\u2029") else None
     return dumper.represent_scalar(f"{_YAML}str", text, style)
 
 
-Loader.add_constructor(f"{_YAML}int", _decimal)
+Loader.add_constructor(f"{_YAML}int", lambda _, node: int(node.value))
 Dumper.add_representer(str, _text)
 
 
-def compose(text: str, place: Callable[[int], str]) -> tuple[Any, dict[Keys, Mark]]:
+def compose(text: str, place: Callable[[int], str]) -> tuple[Json, dict[Keys, Mark]]:
     """Returns the value of a YAML text, and where every entry stands in it.
-
-    Args:
-        text: Text of one YAML document.
-        place: Name of a line of it, for messages.
 
     Raises:
         ScenarioError: It is not YAML, or uses what scenarios do without.
@@ -128,7 +116,7 @@ def _note(
 ) -> None:
     """Notes where every entry stands, and refuses what scenarios do without."""
     line, column = node.start_mark.line + 1, node.start_mark.column + 1
-    marks.setdefault(keys, Mark(line, column))
+    marks.setdefault(keys, (line, column))
     key = ".".join(map(str, keys))
     if len(keys) > DEEPEST or len(marks) > MOST_ENTRIES:
         raise ScenarioError(
@@ -143,7 +131,7 @@ def _note(
         )
     if isinstance(node, yaml.ScalarNode):
         _check_text(node.value, place(line))
-    if isinstance(node, yaml.SequenceNode):
+    elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _note(item, (*keys, index), marks, place)
     elif isinstance(node, yaml.MappingNode):
@@ -182,9 +170,9 @@ def _key(
     if key in marks:
         raise ScenarioError(
             f"{place(line)}: {'.'.join(map(str, key))} must stand once, but stands "
-            f"already in line {marks[key].line}; remove one"
+            f"already in line {marks[key][0]}; remove one"
         )
-    marks[key] = Mark(line, column)
+    marks[key] = line, column
     return key
 
 
@@ -219,19 +207,14 @@ def filled(
     written: Mapping[str, object],
     root: type[BaseModel],
     keys: Keys = (),
-) -> tuple[dict[str, Any], list[Inherited]]:
+) -> tuple[dict[str, object], list[Inherited]]:
     """Returns a variant's changes with what they inherit, and what that was.
-
-    Args:
-        changes: Changes of a variant, from `keys` on.
-        written: What the base has written there.
-        root: Class of the scenario.
-        keys: Where both stand in it.
 
     Raises:
         LocatedError: `inherit` is neither true nor false, or stands in a law.
     """
-    found, told = {}, []
+    found: dict[str, object] = {}
+    told: list[Inherited] = []
     for key, value in changes.items():
         here: Keys = (*keys, key)
         if not isinstance(value, Mapping) or key == "sweep":
@@ -239,16 +222,19 @@ def filled(
             continue
         old = written.get(key)
         old = old if isinstance(old, Mapping) else {}
-        own, inside = filled(_without(value), old, root, here)
+        rest = {name: entry for name, entry in value.items() if name != INHERIT}
+        own, inside = filled(rest, old, root, here)
         told += inside
         if _asks(value, here) and own.get("kind") not in (None, old.get("kind")):
-            known = fields_at(here, _nested(here, own), root)
+            tree = own
+            for name in reversed(here):
+                tree = {str(name): tree}
+            known = fields_at(here, tree, root)
             others = [name for name in old if name not in TAGS]
-            taken = {name: old[name] for name in others if name in known}
-            left = tuple(name for name in others if name not in known)
-            left = tuple(name for name in left if name not in own)
-            took = tuple(name for name in taken if name not in own)
+            took = tuple(name for name in others if name in known and name not in own)
+            left = tuple(name for name in others if name not in (*known, *own))
             told.append(Inherited(here, str(own["kind"]), took, left))
+            taken = {name: old[name] for name in others if name in known}
             own = {**taken, **_merged(taken, own)}
         found[key] = own
     return found, told
@@ -261,19 +247,14 @@ def inherits(changes: object) -> bool:
     return INHERIT in changes or any(map(inherits, changes.values()))
 
 
-def of_another(keys: Keys, tree: Any, base: Any) -> str:
-    """Returns why an entry is missing that the base has: it belongs to another kind.
-
-    Args:
-        keys: Where the entry is missing.
-        tree: Scenario of the variant.
-        base: What the base has written.
-    """
-    for key in keys[:-1]:
-        tree, base = tree.get(key, {}), base.get(key, {})
-        if not (isinstance(tree, Mapping) and isinstance(base, Mapping)):
-            return ""
-    if not keys or keys[-1] in tree or keys[-1] not in base:
+def of_another(keys: Keys, tree: object, base: object) -> str:
+    """Returns why an entry is missing that the base has: it belongs to another kind."""
+    key, *rest = keys or ("",)
+    if not (isinstance(tree, Mapping) and isinstance(base, Mapping)):
+        return ""
+    if rest:
+        return of_another(tuple(rest), tree.get(key, {}), base.get(key, {}))
+    if key in tree or key not in base:
         return ""
     tag = next((t for t in TAGS if t in tree and tree[t] != base.get(t)), None)
     if tag is None:
@@ -302,23 +283,15 @@ def _asks(value: Mapping[str, object], keys: Keys) -> bool:
     return asked
 
 
-def _without(value: Mapping[str, object]) -> dict[str, object]:
-    return {name: entry for name, entry in value.items() if name != INHERIT}
-
-
-def _nested(keys: Keys, value: Any) -> dict[str, Any]:
-    for key in reversed(keys):
-        value = {str(key): value}
-    return value
-
-
-def _merged(taken: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(
+    taken: Mapping[str, object], own: Mapping[str, object]
+) -> dict[str, object]:
     """Returns a variant's own entries, those of mappings over what is taken over."""
     return {
-        key: {**taken[key], **value}
+        key: {**old, **value}
         if isinstance(value, Mapping)
-        and isinstance(taken.get(key), Mapping)
-        and value.get("kind") in (None, taken[key].get("kind"))
+        and isinstance(old := taken.get(key), Mapping)
+        and value.get("kind") in (None, old.get("kind"))
         else value
         for key, value in own.items()
     }

@@ -40,7 +40,7 @@ class SweptValue(NamedTuple):
         place: Place of the value in the scenario, from the sweep on.
     """
 
-    value: Any
+    value: object
     place: Keys
 
 
@@ -73,7 +73,9 @@ class Span(Config):
         return self
 
     @model_serializer(mode="wrap")
-    def _as_written(self, dump: Callable[["Span"], Any]) -> dict[str, Any]:
+    def _as_written(
+        self, dump: Callable[["Span"], dict[str, object]]
+    ) -> dict[str, object]:
         tree = dump(self)
         return {"from": tree.pop("from_"), **tree}
 
@@ -127,7 +129,7 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
         told = " x ".join(f"{len(axis):,}" for axis in axes)
         raise LocatedError(
             f"sweep must have at most {MOST:,} points, got {number:,} ({told}); take "
-            f"fewer values, or draw points by random",
+            f"fewer values, or draw points by random"
         )
     return [
         {key: value for part in combination for key, value in part.items()}
@@ -204,9 +206,10 @@ def _zipped(entry: object) -> list[Point]:
     return _different(rows, ZIPPED, "remove one")
 
 
-def _random(entry: Any, seed: int) -> list[Point]:
+def _random(entry: object, seed: int) -> list[Point]:
     """Returns points that are drawn independently, all keys of one for each."""
-    num: Any = entry.get(NUM) if isinstance(entry, Mapping) else None
+    tree = entry if isinstance(entry, Mapping) else {}
+    num = tree.get(NUM)
     if not isinstance(num, int) or num is True or not 1 <= num <= MOST:
         raise _mistake(
             (RANDOM,),
@@ -216,7 +219,7 @@ def _random(entry: Any, seed: int) -> list[Point]:
         )
     columns = {
         str(key): list(_draws(str(key), law, num, seed))
-        for key, law in entry.items()
+        for key, law in tree.items()
         if key != NUM
     }
     if not columns:
@@ -245,7 +248,7 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
         yield SweptValue(short(number), place)
 
 
-def _quantile(entry: object, place: Keys) -> Any:
+def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
     """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
@@ -259,25 +262,27 @@ def _quantile(entry: object, place: Keys) -> Any:
         known = family(law.law, name)
         check_names(law, [n for n in (known.shapes or "").split(", ") if n], name)
     except ValidationError as error:
-        message = first_error(error, entry, Scipy).message
+        _, message = first_error(error, entry, Scipy)
         raise _mistake(place, f"must be a law, but {message}") from None
     except LocatedError as error:
         raise LocatedError(str(error), ("sweep", *place)) from None
-    parameters: dict[str, Any] = {
+    parameters = {
         **law.parameters,
         "loc": law.loc,
         "scale": law.scale,
         "shift": law.shift,
     }
+    numbers: dict[str, float] = {}
     for parameter, number in parameters.items():
         if not isinstance(number, int | float):
             raise _mistake(
                 place, f"must have numbers alone, got {parameter}: {shown(number)}"
             )
-    if not parameters["scale"] > 0:
-        raise _mistake(place, f"must have a scale > 0, got {parameters['scale']:g}")
-    loc, scale, shift = (parameters[key] for key in ("loc", "scale", "shift"))
-    standard = known(**{name: parameters[name] for name in law.parameters})
+        numbers[parameter] = number
+    loc, scale, shift = (numbers[key] for key in ("loc", "scale", "shift"))
+    if not scale > 0:
+        raise _mistake(place, f"must have a scale > 0, got {scale:g}")
+    standard = known(**{name: numbers[name] for name in law.parameters})
 
     def quantile(uniform: np.ndarray) -> np.ndarray:
         drawn = standard.ppf(uniform)
@@ -294,7 +299,6 @@ def _rows(columns: dict[str, list[SweptValue]]) -> list[Point]:
 
 
 def _check_keys(axes: list[list[Point]]) -> None:
-    """Refuses a key that is swept twice, alone or among others."""
     known: set[str] = set()
     for axis in axes:
         for key, value in axis[0].items():

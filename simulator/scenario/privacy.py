@@ -71,24 +71,14 @@ def check_privacy(
     replays: bool,
     asks: Sequence[str] = (),
 ) -> None:
-    """Refuses accounting that does not fit what is sent.
-
-    Args:
-        privacy: Entry of the scenario, if there is one.
-        algorithm: Configuration of the algorithm.
-        replays: Whether the timeline was recorded.
-        asks: What the world asks of the numerics.
-
-    Raises:
-        LocatedError: Something does not fit; the message says where and what to do.
-    """
+    """Refuses accounting that does not fit what is sent."""
     noise = noise_of(algorithm)
     law, known = noise.noise_law, noise.calibrated
     if noise.noise_by_commit and asks:
         raise LocatedError(
             f"algorithm must have no noise of the server where the world asks for "
             f"{' and '.join(asks)}, which clients then tell without noise; let clients "
-            f"add it, or remove what asks",
+            f"add it, or remove what asks"
         )
     if known is not None:
         _check_calibrated(known, law, privacy, replays=replays)
@@ -103,7 +93,7 @@ def check_privacy(
             remedy = "its budget is algorithm.perturbation.releases"
         raise LocatedError(
             f"privacy must be left out where clients send no noisy gradients, got it "
-            f"with the algorithm {kind!r}; {remedy}",
+            f"with the algorithm {kind!r}; {remedy}"
         )
     chosen = [accountant(name) for name in privacy.names(algorithm)]
     for part in chosen:
@@ -112,17 +102,16 @@ def check_privacy(
         raise LocatedError(
             f"privacy.accountants must begin with one that counts a client's own "
             f"messages where there is a budget, got {chosen[0].name!r}, which counts "
-            f"all clients'; take rdp or lemma2 first",
+            f"all clients'; take rdp or lemma2 first"
         )
     if privacy.budget is not None and replays:
         raise LocatedError(
             f"privacy.budget must be left out where a timeline is replayed, got "
-            f"{privacy.budget}; record one with the budget, which then ends by it",
+            f"{privacy.budget}; record one with the budget, which then ends by it"
         )
 
 
 def _check_law(name: str, law: str | None, key: str) -> None:
-    """Refuses an accountant that does not know a law of the noise."""
     assert law is not None
     if accountant(name).accounts_for(law):
         return
@@ -154,5 +143,5 @@ def _check_calibrated(
         raise LocatedError(
             f"privacy.budget must be within {known.key}, epsilon {known.epsilon:g} at "
             f"delta {known.delta:g}, for which the noise is calculated, got "
-            f"{privacy.budget:g} at {privacy.delta:g}; leave it out",
+            f"{privacy.budget:g} at {privacy.delta:g}; leave it out"
         )

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from ..parts.attached import imported, worlds
+from ..parts.attached import worlds
 from ..parts.errors import ScenarioError, one_line
-from ..parts.messages import Mistake, mistakes
+from ..parts.messages import mistakes
 from . import dialect, overrides
-from .overrides import Place, Places
+from .overrides import Places
 from .scenario import Scenario
 from .setting import Varied, WorldScenario
 from .shipped import file_of, remedy
@@ -35,22 +36,12 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         ScenarioError: A line for each mistake with the file, the line, what is wrong
             and the remedy.
     """
-    text, shown = _text(path)
-    return loads(text, shown, overrides)
+    return loads(*_text(path), overrides)
 
 
 def read_any(path: str | Path, overrides: Sequence[str] = ()) -> Any:
-    """Reads a scenario as `read` does, or a world with neither problem nor algorithm.
-
-    Args:
-        path: Path of the file.
-        overrides: Overrides as in `read`.
-
-    Raises:
-        ScenarioError: The same as in `read`.
-    """
-    text, shown = _text(path)
-    return _loads_in_lines(text, shown, overrides, alone=True)
+    """Reads a scenario as `read`, or a world with neither problem nor algorithm."""
+    return loads_any(*_text(path), overrides)
 
 
 def _text(path: str | Path) -> tuple[str, str]:
@@ -82,37 +73,29 @@ def _text(path: str | Path) -> tuple[str, str]:
 def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
     """Reads and validates the text of a scenario.
 
-    Args:
-        text: YAML.
-        name: Name of the file, for messages.
-        overrides: Overrides as in `read`.
-
     Raises:
         ScenarioError: The same as in `read`.
     """
-    return _loads_in_lines(text, name, overrides, alone=False)
+    with _in_lines():
+        tree, places = _composed(text, name, overrides)
+        if _kind(tree) is not Scenario:
+            raise ScenarioError(
+                f"{name}:1: must have a problem and an algorithm to be run, but has "
+                f"neither; add them, or play its world alone: stalesim timeline {name}"
+            )
+        return _placed(tree, Scenario, name, places)
 
 
-def loads_any(text: str, name: str) -> Any:
-    """Reads the text of a scenario, or of a world, as `read_any` does a file.
-
-    Args:
-        text: YAML.
-        name: Name of the file, for messages.
-
-    Raises:
-        ScenarioError: The same as in `read`.
-    """
-    return _loads_in_lines(text, name, (), alone=True)
+def loads_any(text: str, name: str, overrides: Sequence[str] = ()) -> Any:
+    """Reads the text of a scenario, or of a world, as `read_any` does a file."""
+    with _in_lines():
+        tree, places = _composed(text, name, overrides)
+        return _placed(tree, _kind(tree), name, places)
 
 
 @contextmanager
 def placing(path: Path) -> Iterator[None]:
-    """Puts file and line before what planning says of an entry of a scenario.
-
-    Args:
-        path: File of the scenario, which could be read.
-    """
+    """Puts file and line before what planning says of an entry of a scenario."""
     try:
         yield
     except ScenarioError as error:
@@ -125,16 +108,11 @@ def placing(path: Path) -> Iterator[None]:
 
 
 def place(path: Path, keys: dialect.Keys) -> str:
-    """Returns file and line of an entry, or of what it stands in.
-
-    Args:
-        path: File of the scenario, which could be read.
-        keys: Keys of the entry.
-    """
+    """Returns file and line of an entry, or of what it stands in."""
     _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
     heads = (keys[:size] for size in range(len(keys), 0, -1))
     head = next((each for each in heads if each in marks), None)
-    return str(path) if head is None else f"{path}:{marks[head].line}"
+    return str(path) if head is None else f"{path}:{marks[head][0]}"
 
 
 def validated(tree: Mapping[str, object]) -> Scenario:
@@ -144,45 +122,38 @@ def validated(tree: Mapping[str, object]) -> Scenario:
         ScenarioError: A line for each mistake with the dotted key, what is wrong and
             the remedy.
     """
-    return _validated(tree, Scenario)
+    return validated_as(tree, Scenario)
 
 
-def validated_world(tree: Mapping[str, object]) -> WorldScenario:
-    """Validates a world as `validated` does a scenario.
-
-    Raises:
-        ScenarioError: The same as in `validated`.
-    """
-    return _validated(tree, WorldScenario)
-
-
-def _validated(tree: Mapping[str, Any], kind: type[S]) -> S:
+def validated_as(tree: Mapping[str, object], kind: type[S]) -> S:
+    """Validates a scenario of any class as `validated` does that of a study."""
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
-        found = [each.message for each in mistakes(error, tree, kind)]
+        found = [message for _, message in mistakes(error, tree, kind)]
         raise ScenarioError(*_counted(found)) from None
     check(scenario)
     return scenario
 
 
 def _counted(lines: list[str]) -> list[str]:
-    """Returns the first lines, and one that counts the others."""
     more = len(lines) - MOST
     counted = [f"and {more} more mistake{'s' if more > 1 else ''}"] if more > 0 else []
     return lines[:MOST] + counted
 
 
-def _loads_in_lines(
-    text: str, name: str, overrides: Sequence[str], *, alone: bool
-) -> Any:
+@contextmanager
+def _in_lines() -> Iterator[None]:
     try:
-        return _loads(text, name, overrides, alone=alone)
+        yield
     except ScenarioError as error:
         raise ScenarioError(*map(one_line, error.lines)) from None
 
 
-def _loads(text: str, name: str, changes: Sequence[str], *, alone: bool) -> Any:
+def _composed(
+    text: str, name: str, changes: Sequence[str]
+) -> tuple[dict[str, object], Places]:
+    """Returns what a text says after some overrides, and where each entry stands."""
     tree, marks = dialect.compose(text, lambda line: f"{name}:{line}")
     if tree is None:
         raise ScenarioError(
@@ -193,33 +164,28 @@ def _loads(text: str, name: str, changes: Sequence[str], *, alone: bool) -> Any:
             f"{name}:1: must be a mapping of keys to values, got a "
             f"{type(tree).__name__}; begin with name: NAME"
         )
-    places: Places = {
-        keys: Place(f"{name}:{mark.line}", mark) for keys, mark in marks.items()
-    }
+    changed: dict[str, object] = {**tree}
+    places: Places = {**marks}
     for change in changes:
-        tree = overrides.apply(tree, change, places)
-    kind = _kind(tree)
-    if kind is not Scenario and not alone:
-        raise ScenarioError(
-            f"{name}:1: must have a problem and an algorithm to be run, but has "
-            f"neither; add them, or play its world alone: stalesim timeline {name}"
-        )
+        changed = overrides.apply(changed, change, places)
+    return changed, places
+
+
+def _placed(tree: dict[str, object], kind: type[S], name: str, places: Places) -> S:
+    """Returns a valid scenario, or says of each mistake where it is."""
     try:
         scenario = kind.model_validate(tree)
+        check(scenario)
+    except VariantError as error:
+        found = [(error.keys, str(error))]
     except ValidationError as error:
-        found = mistakes(
-            error, tree, kind, lambda keys: overrides.place_of(keys, places).rank
-        )
+        rank = partial(overrides.rank_of, places=places)
+        found = mistakes(error, tree, kind, rank)
     else:
-        try:
-            check(scenario)
-        except VariantError as error:
-            found = [Mistake(error.keys, str(error))]
-        else:
-            return scenario
+        return scenario
     lines = [
-        f"{overrides.place_of(keys, places).name}: {message}"
-        f"{overrides.remedy(keys, places)}"
+        f"{overrides.place_of(keys, places, name)}: {message}"
+        f"{overrides.remedy(keys, places, name)}"
         for keys, message in found
     ]
     raise ScenarioError(*_counted(lines))
@@ -232,11 +198,15 @@ def to_yaml(scenario: Varied) -> str:
     return dialect.dump(without_nothing(tree) | kept)
 
 
-def without_nothing(tree: object) -> Any:
+def without_nothing(tree: Mapping[str, object]) -> dict[str, object]:
     """Returns nested mappings and lists without the keys that have no value."""
+    return {key: _kept(each) for key, each in tree.items() if each is not None}
+
+
+def _kept(tree: object) -> object:
     if isinstance(tree, Mapping):
-        return {k: without_nothing(v) for k, v in tree.items() if v is not None}
-    return [without_nothing(v) for v in tree] if isinstance(tree, list) else tree
+        return without_nothing(tree)
+    return list(map(_kept, tree)) if isinstance(tree, list) else tree
 
 
 def _kind(tree: Mapping[str, object]) -> type[Varied]:
@@ -245,6 +215,6 @@ def _kind(tree: Mapping[str, object]) -> type[Varied]:
         return Scenario
     for world in worlds():
         if world.entries[0] in tree:
-            return imported(world.scenario)
+            return world.scenario()
     # A mapping without protocol is more likely an unfinished scenario than a world.
     return WorldScenario if "protocol" in tree else Scenario

@@ -24,11 +24,7 @@ TOGETHER = (
 
 
 def remarks(scenario: Scenario) -> list[str]:
-    """Returns what the author of a scenario should know before it is run, a line each.
-
-    Args:
-        scenario: Valid scenario.
-    """
+    """Returns what an author should know before a scenario is run, a line each."""
     found: dict[str, None] = {}
     if scenario.engine.mode == "batched":
         found[TOGETHER] = None

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..parts import metrics
-from ..parts.base import Config, LocatedError, NamedPart, tag
-from ..parts.catalogue import AnyName, AnyPart, parts
+from ..parts.base import Config, LocatedError, NamedPart, Part, tag
+from ..parts.catalogue import AnyName, AnyPart, classes
 from ..parts.errors import ScenarioError, suggestion
 from ..parts.functions import FunctionName
 from ..parts.metrics import facts, in_nats
+from ..parts.stop import Count, Seconds
 from ..problem.capabilities import (
     DividesRows,
     HasStages,
@@ -25,6 +26,7 @@ from ..problem.data.parts import Data
 from ..problem.models.linear.part import Linear
 from ..problem.models.parts import Model
 from ..problem.models.server.part import ServerModel
+from ..problem.partition import Pairing
 from ..world.clients import Clients
 from ..world.protocol_abilities import OwnSteps
 from . import tuning
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from ..engine.algorithm import Algorithm
 else:
     Algorithm = Any  # the engine is a floor above
-
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0)]
 
 
 class Transfer(Config):
@@ -94,7 +93,7 @@ class Problem(Config):
         if self.loss_unit is not None and in_nats(self.loss):
             raise LocatedError(
                 f"problem.loss_unit must be left out for the loss {self.loss!r}, which "
-                f"is in nats, got {self.loss_unit!r}; remove it",
+                f"is in nats, got {self.loss_unit!r}; remove it"
             )
         return self
 
@@ -186,7 +185,7 @@ def _with_kind(entry: object) -> object:
     """Returns an algorithm's entry with its kind, which a chain may leave out."""
     if not isinstance(entry, dict) or "chain" not in entry:
         return entry
-    known = (p for p in parts("algorithms") if "chain" in p.model_fields)
+    known = (p for p in classes("algorithms", Part) if "chain" in p.model_fields)
     return {"kind": tag(next(known)), **entry}
 
 
@@ -207,7 +206,7 @@ class Scenario(BaseScenario):
     """Accounts for what clients send; for algorithms whose messages are noisy."""
     timeline: Recording | None = None
     """How it is made, or where a recorded one is; by default as fast as can be."""
-    claims: tuple[Annotated[Claim, AnyClaim()], ...] = ()
+    claims: tuple[Annotated[Claim, AnyClaim("claims")], ...] = ()
     """What the study is to show; each is judged."""
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
@@ -236,7 +235,7 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"problem.partition.kind must be {self.algorithm.family} for the "
                 f"algorithm {self.algorithm.kind!r}, got "
-                f"{self.problem.partition.kind!r}; change one of them",
+                f"{self.problem.partition.kind!r}; change one of them"
             )
         self._check_model()
         for part in self.listeners.values():
@@ -246,39 +245,45 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"protocol.kind must be one of {known} for the algorithm "
                 f"{self.algorithm.kind!r}, got {self.protocol.kind!r}; change one of "
-                f"them",
+                f"them"
             )
         if self.probe is not None and self.algorithm.family != "horizontal":
             raise LocatedError(
                 f"probe must not be set for the algorithm {self.algorithm.kind!r}, "
-                f"whose messages are no gradients; remove it",
+                f"whose messages are no gradients; remove it"
             )
         if self.problem.transfer is not None:
             self._check_transfer()
         self.check_world()
-        self._check_own_work()
-        self._check_pairing()
+        if self.problem.work is not None or self.problem.model.measured_by is not None:
+            self._check_own_work()
+        if self._pairing is not None:
+            self._check_pairing()
         self.algorithm.check(self.problem, self.protocol)
         check_privacy(
             self.privacy, self.algorithm, replays=self.replays, asks=self.asks
         )
         self._check_evaluation()
-        tuning.check(self.tune, self.evaluate.metrics, self.stop)
-        tuning.check_comparison(self)
+        if self.tune is not None:
+            tuning.check(self.tune, self.evaluate.metrics, self.stop)
+        if self.compare is not None:
+            tuning.check_comparison(self, self.compare)
         return self
 
     @property
     def pairs(self) -> tuple[Clients, int] | None:
         """The clients that shares are paired with by how long they compute, if any."""
-        partition = self.problem.partition
-        paired = partition.family == "horizontal" and partition.pairing is not None
-        return (self.clients, self.num_clients) if paired and self.clients else None
+        if self.clients is None or self._pairing is None:
+            return None
+        return self.clients, self.num_clients
+
+    @property
+    def _pairing(self) -> Pairing | None:
+        return getattr(self.problem.partition, "pairing", None)
 
     def _check_pairing(self) -> None:
         """Refuses pairings of clients whose computing times are not known or alike."""
-        partition, clients = self.problem.partition, self.clients
-        if partition.family != "horizontal" or partition.pairing is None:
-            return
+        clients = self.clients
         groups = clients.behaviours(self.num_clients) if clients else ()
         units = {part.compute_per for *_, part in groups}
         for wrong, why in (
@@ -289,27 +294,25 @@ class Scenario(BaseScenario):
         ):
             if wrong:
                 raise LocatedError(
-                    f"problem.partition.pairing must be left out {why}; remove it",
+                    f"problem.partition.pairing must be left out {why}; remove it"
                 )
 
     def _check_own_work(self) -> None:
         """Refuses what would be left out of the gradients of a user's own function."""
         problem, algorithm, engine = self.problem, self.algorithm, self.engine
-        measured = problem.model.measured_by is not None
-        if problem.work is None and measured:
+        if problem.work is None:
             raise LocatedError(
                 f"problem.work is missing; the model {problem.model.kind!r} has no "
-                f"gradients of its own: name a function that makes them",
+                f"gradients of its own: name a function that makes them"
             )
-        if problem.work is None:
-            return
         if not isinstance(algorithm, DividesRows):
             raise LocatedError(
                 f"problem.work must be left out for the algorithm {algorithm.kind!r}, "
                 f"whose clients' work is not apart from the rest; remove it, or take "
-                f"sgd, fed_avg, fed_async or fed_buff",
+                f"sgd, fed_avg, fed_async or fed_buff"
             )
         beyond = algorithm.beyond_gradients
+        measured = problem.model.measured_by is not None
         names = self.evaluate.metrics if measured else ()
         own = [name for name in names if metrics.metric(name).of_run]
         refused = {
@@ -342,26 +345,25 @@ class Scenario(BaseScenario):
             raise LocatedError(
                 f"problem.model.kind must be for {family} data with the "
                 f"algorithm {self.algorithm.kind!r}, got {problem.model.kind!r}; "
-                f"take dense (fully connected layers), cnn or linear",
+                f"take dense (fully connected layers), cnn or linear"
             )
         if problem.server is not None and (horizontal or problem.transfer is not None):
             why = "whose clients hold all columns" if horizontal else "of transfer"
             raise LocatedError(
-                f"problem.server must not be set for a problem {why}; remove it",
+                f"problem.server must not be set for a problem {why}; remove it"
             )
         if not horizontal and problem.model.sequential and problem.server is None:
             raise LocatedError(
                 f"problem.server is missing; the model {problem.model.kind!r} of a "
-                f"party needs server: {{width: NUMBER}}",
+                f"party needs server: {{width: NUMBER}}"
             )
 
     def _check_evaluation(self) -> None:
-        """Refuses periods and metrics that the protocol or algorithm does not have."""
         cadence = self.protocol.cadence(self.num_clients, self.num_clients)
         if self.evaluate.every.rounds is not None and not cadence.in_rounds:
             raise LocatedError(
                 f"evaluate.every.rounds must not be set for the protocol "
-                f"{self.protocol.kind!r}, which has no rounds; take commits",
+                f"{self.protocol.kind!r}, which has no rounds; take commits"
             )
         for name in self.evaluate.metrics:
             metrics.metric(name).refuse_algorithm(self.algorithm)
@@ -384,7 +386,6 @@ class Scenario(BaseScenario):
                 )
 
     def _targets(self) -> Iterator[tuple[tuple[str | int, ...], str, float]]:
-        """Yields the values of metrics that are to be reached, and where they stand."""
         for metric, value in (self.stop.target or {}).items():
             yield ("stop", "target", metric), metric, value
         for index, claim in enumerate(self.claims):
@@ -394,7 +395,7 @@ class Scenario(BaseScenario):
     def _check_transfer(self) -> None:
         problem, partition = self.problem, self.problem.partition
         parties = partition.num_clients if partition.family == "vertical" else 0
-        know = [tag(p) for p in parts("algorithms") if SumsOutputs in p.__mro__]
+        know = [tag(p) for p in classes("algorithms", Part) if SumsOutputs in p.__mro__]
         for key, fits, rule in (
             ("problem.partition", parties == 2, "must be vertical, of two parties"),
             (
@@ -417,7 +418,7 @@ class Scenario(BaseScenario):
             if not fits:
                 raise LocatedError(
                     f"{key} {rule}, with problem.transfer; change it or remove "
-                    f"problem.transfer",
+                    f"problem.transfer"
                 )
 
     def biases(self) -> Iterator[str]:
@@ -425,7 +426,7 @@ class Scenario(BaseScenario):
         if isinstance(self.algorithm, HasStages):
             yield from self.algorithm.biases(self.protocol, self.num_clients)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Returns the same, and `refreshes_all` of the algorithm."""
         own = self.algorithm
         return super().described() | {
@@ -468,12 +469,7 @@ def check_amounts(scenario: Scenario, samples: int, width: int) -> None:
 
 
 def check_evaluations(entry: str, number: float) -> None:
-    """Refuses more evaluations of a run than `MOST_EVALUATIONS`.
-
-    Args:
-        entry: Unit of `evaluate.every`.
-        number: How many there would be.
-    """
+    """Refuses more evaluations of a run than `MOST_EVALUATIONS`."""
     if number > MOST_EVALUATIONS:
         raise ScenarioError(
             f"evaluate.every.{entry} must leave at most {MOST_EVALUATIONS:,} "

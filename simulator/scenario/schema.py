@@ -1,14 +1,14 @@
 """The JSON schema of scenarios, for editors and validators."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue as Schema
 
-from ..parts.attached import imported, worlds
-from ..parts.base import tag
-from ..parts.catalogue import parts
+from ..parts.attached import worlds
+from ..parts.base import Part, tag
+from ..parts.catalogue import classes
 from ..parts.errors import TAGS
+from .claims import Claim
 from .scenario import Scenario
 from .setting import WorldScenario
 
@@ -23,7 +23,7 @@ def schema() -> Schema:
     part, and not that it is none of all.
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
-    others = {each.entries[0]: imported(each.scenario) for each in worlds()}
+    others = {each.entries[0]: each.scenario() for each in worlds()}
     own = {each.__name__: each.model_json_schema() for each in others.values()}
     every = (*own.values(), world, study)
     found = {k: part for tree in every for k, part in tree.pop("$defs", {}).items()}
@@ -40,9 +40,10 @@ def schema() -> Schema:
         "else": _of_worlds({entry: _address(each) for entry, each in others.items()}),
         "$defs": {**found, "Study": study, "World": world, **own},
     }
-    claims = {_address(part): part.named for part in parts("claims")}
+    claims = {_address(part): part.named for part in classes("claims", Claim)}
     schema = _told_apart(tree, found, claims)
-    chained = next(part for part in parts("algorithms") if tag(part) == "chained")
+    known = classes("algorithms", Part)
+    chained = next(part for part in known if tag(part) == "chained")
     entries = schema["$defs"]["Study"]["properties"]
     entries["algorithm"] = {  # a chain needs no kind
         "if": {"required": ["chain"]},
@@ -78,20 +79,16 @@ def _address(part: type) -> str:
 
 
 def _told_apart(
-    node: Any, found: Mapping[str, Schema], claims: Mapping[str, str]
-) -> Any:
-    """Returns a schema whose unions of parts say when each of them is meant.
+    node: Schema, found: Mapping[str, Schema], claims: Mapping[str, str]
+) -> Schema:
+    """Returns a schema whose unions of parts say when each of them is meant."""
 
-    Args:
-        node: The schema, or a piece of it.
-        found: Its definitions, by name.
-        claims: Names of the kinds of claims, by the addresses of their definitions.
-    """
-    if isinstance(node, list):
-        return [_told_apart(each, found, claims) for each in node]
-    if not isinstance(node, dict):
-        return node
-    node = {key: _told_apart(each, found, claims) for key, each in node.items()}
+    def inner(tree: object) -> object:
+        if isinstance(tree, list):
+            return list(map(inner, tree))
+        return _told_apart(tree, found, claims) if isinstance(tree, dict) else tree
+
+    node = {key: inner(each) for key, each in node.items()}
     if "anyOf" in node:
         return _mapping_apart(node, found)
     members = [each.get("$ref") for each in node.get("oneOf", ())]
@@ -123,7 +120,6 @@ def _is_mapping(node: Schema, found: Mapping[str, Schema]) -> bool:
 
 
 def _of_claims(members: Mapping[str, str]) -> Schema:
-    """Returns what claims must be: of one kind, and as that kind wants it."""
     return {
         "type": "object",
         "anyOf": [{"required": [name]} for name in members],
@@ -144,20 +140,18 @@ def _of_tags(members: list[str], found: Mapping[str, Schema]) -> Schema:
     names = [name for _, name in tags.values() if name is not None]
     if len(names) < len(members) - 1:  # told apart by something else
         return {"anyOf": [{"$ref": address} for address in members]}
+    others = {"not": {"enum": names}}
+    rules = {at: {"const": name} if name else others for at, (_, name) in tags.items()}
     chosen = [
         {
-            "if": {"properties": {entry: _known(name, names)}, "required": [entry]},
+            "if": {"properties": {entry: rule}, "required": [entry]},
             "then": {"$ref": address},
         }
-        for address, (_, name) in tags.items()
+        for address, rule in rules.items()
     ]
     is_open = len(names) < len(members)
     known = {} if is_open else {"properties": {entry: {"enum": names}}}
     return {"type": "object", "required": [entry], **known, "allOf": chosen}
-
-
-def _known(name: str | None, names: list[str]) -> Schema:
-    return {"not": {"enum": names}} if name is None else {"const": name}
 
 
 def _tag(part: Schema) -> tuple[str, str | None]:

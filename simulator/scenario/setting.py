@@ -1,15 +1,20 @@
 """World of a scenario: its clients, server, protocol and end, without learning."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, FieldSerializationInfo, field_serializer, model_validator
+from pydantic import (
+    Field,
+    FieldSerializationInfo,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+    model_validator,
+)
 
-from ..parts.base import MOST_CLIENTS, Config, LocatedError, RecordingPath, tag
+from ..parts.base import MOST_CLIENTS, Config, LocatedError, RecordingPath, Rule, tag
 from ..parts.catalogue import AnyPart
-from ..parts.stop import Stop
-from ..parts.study_names import StudyName
+from ..parts.stop import Count, Stop
 from ..world.answers import Asking
 from ..world.clients import Behaviour, Clients, Link, Server, check_rates
 from ..world.laws.base import check_cycle, check_parameter
@@ -19,7 +24,17 @@ from .dialect import filled, inherits
 from .grid import Swept
 
 UNDESCRIBED = "not said by the protocol"
-Count = Annotated[int, Field(ge=1)]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NAME_RULE = (
+    "at most 100 letters, digits, dots, _ and -, beginning with a letter or digit"
+)
+StudyName = Annotated[str, Field(pattern=NAME), Rule(NAME_RULE, "vafl-mnist")]
+"""Name of a study, which is that of its folder as well."""
+
+
+def is_study_name(value: object) -> bool:
+    """Says whether a value can be the name of a study."""
+    return isinstance(value, str) and re.fullmatch(NAME, value) is not None
 
 
 class Playing(Config):
@@ -42,7 +57,7 @@ class Recording(Playing):
         if self.replay is not None and self.player != "fastest":
             raise LocatedError(
                 "timeline.player must be left out where a timeline is replayed, which "
-                "nothing plays; remove it, or replay",
+                "nothing plays; remove it, or replay"
             )
         return self
 
@@ -61,7 +76,7 @@ class Varied(Config, ABC):
     replicates: Count = 1
     """Runs of each variant and point, with seeds of their own; a replicate has the same
     in all variants."""
-    variants: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    variants: dict[str, dict[str, object]] = Field(default_factory=dict)
     """Each is the scenario with some entries replaced; none means the base alone."""
     sweep: dict[str, Swept] = Field(default_factory=dict)
     """Dotted keys and the values that each takes, a list or a range `{from, to, num,
@@ -70,8 +85,11 @@ class Varied(Config, ABC):
 
     @field_serializer("variants", mode="wrap")
     def _inherited(
-        self, variants: Any, dump: Callable[[Any], Any], info: FieldSerializationInfo
-    ) -> Any:
+        self,
+        variants: dict[str, dict[str, object]],
+        dump: SerializerFunctionWrapHandler,
+        info: FieldSerializationInfo,
+    ) -> object:
         """Writes out what variants inherit, where usual values are written out as well.
 
         Else a reader would take those for what the base has written.
@@ -105,8 +123,8 @@ class BaseScenario(Varied):
 
     @field_serializer("clients", mode="wrap")
     def _inheriting(
-        self, clients: Clients | None, dump: Callable[[Clients | None], Any]
-    ) -> Any:
+        self, clients: Clients | None, dump: SerializerFunctionWrapHandler
+    ) -> object:
         """Leaves out of groups what they take from the clients as a whole."""
         tree = dump(clients)
         for name, group in clients.groups.items() if clients else ():
@@ -126,7 +144,7 @@ class BaseScenario(Varied):
             return self.protocol.num_workers
         return 1 if self.protocol.traits.pooled else self.num_clients
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Returns what its parts say of themselves, for a run's entry in a manifest.
 
         As in `Protocol.described`. Of a protocol that has a `play` of its own but
@@ -157,16 +175,16 @@ class BaseScenario(Varied):
         return self.clients is not None and self.clients.vary_steps
 
     @property
-    def listeners(self) -> dict[str, Any]:
+    def listeners(self) -> dict[str, Asking]:
         """Those parts, by their keys."""
-        protocol, clients = self.protocol, self.clients
-        of_clients = clients.listeners.items() if clients else ()
-        found: dict[str, Any] = {f"the protocol {tag(type(protocol))}": protocol}
-        found |= {f"protocol.{key}": part for key, part in protocol}
-        found |= {f"clients.{key}": part for key, part in of_clients}
         if self.replays:
             return {}
-        asking = (each for each in found.items() if isinstance(each[1], Asking))
+        protocol, clients = self.protocol, self.clients
+        of_clients = clients.listeners.items() if clients else ()
+        found: dict[str, object] = {f"the protocol {tag(type(protocol))}": protocol}
+        found |= {f"protocol.{key}": part for key, part in protocol}
+        found |= {f"clients.{key}": part for key, part in of_clients}
+        asking = ((w, part) for w, part in found.items() if isinstance(part, Asking))
         return {who: part for who, part in asking if part.asks}
 
     @property
@@ -177,8 +195,7 @@ class BaseScenario(Varied):
     @property
     def plays_alone(self) -> bool:
         """Whether each of its runs plays its own world, whatever it has in common."""
-        gives_steps = self.clients is not None and self.clients.vary_steps
-        return bool(self.asks) or (gives_steps and not self.replays)
+        return bool(self.asks) or (self.vary_steps and not self.replays)
 
     @property
     def player(self) -> Literal["fastest", "simpy"]:
@@ -191,39 +208,35 @@ class BaseScenario(Varied):
         return getattr(self, "timeline", None)
 
     def check_world(self) -> None:
-        """Refuses clients and protocols that do not fit each other.
-
-        Raises:
-            LocatedError: Something does not fit; the message says where and what to do.
-        """
+        """Refuses clients and protocols that do not fit each other."""
         protocol, n = self.protocol, self.num_clients
         if n > MOST_CLIENTS:
             raise LocatedError(
                 f"clients must be at most {MOST_CLIENTS:,} in all, got {n:,}; take "
-                f"fewer",
+                f"fewer"
             )
         timed = protocol.traits.pooled or isinstance(self.protocol, OwnSteps)
         if self.clients is None and not timed and not self.replays:
             raise LocatedError(
-                "clients is missing; add it, unless the protocol is centralised",
+                "clients is missing; add it, unless the protocol is centralised"
             )
         if self.clients is not None and not protocol.stops_jobs:
             _refuse_restarts(self.clients, protocol)
         if protocol.traits.everyone_works:
             refuse_selection(protocol.kind, self.clients)
         protocol.check_setting(self.clients, self.server, n)
-        if self.clients and self.clients.vary_steps and not protocol.traits.lone_jobs:
+        if self.vary_steps and not protocol.traits.lone_jobs:
             raise LocatedError(
                 f"protocol.kind must be one whose clients read, compute and send by "
                 f"themselves where local steps change, got {protocol.kind!r}; take "
-                f"asynchronous, buffered, synchronous or another",
+                f"asynchronous, buffered, synchronous or another"
             )
         selection = self.clients.selection if self.clients else None
         if selection and selection.in_flight_by and not protocol.traits.adapts:
             raise LocatedError(
                 f"clients.selection.in_flight_by must be left out for the protocol "
                 f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
-                f"asynchronous or buffered, or remove it",
+                f"asynchronous or buffered, or remove it"
             )
         check_rates(self.clients, protocol, n)
         if isinstance(self.protocol, OwnSteps):
@@ -237,7 +250,7 @@ class BaseScenario(Varied):
                 raise LocatedError(
                     f"server.evaluation must be left out for the protocol "
                     f"{protocol.kind!r}, in which no server takes in contributions; "
-                    f"remove it",
+                    f"remove it"
                 )
             self.server.evaluation.takes.check(n, "server.evaluation.takes")
 
@@ -286,7 +299,7 @@ class WorldScenario(BaseScenario):
             if getattr(self.stop, unit) is not None:
                 raise LocatedError(
                     f"stop.{unit} must not be set in a world without a problem, where "
-                    f"there are no data; take time, commits or contributions",
+                    f"there are no data; take time, commits or contributions"
                 )
         return self
 
@@ -308,7 +321,7 @@ def _check_clients(clients: Clients, num_clients: int) -> None:
     if total is not None and total != num_clients:
         raise LocatedError(
             f"clients must be as many as the partition has ({num_clients}), got "
-            f"{total}; change one of them",
+            f"{total}; change one of them"
         )
     for number, slowdown in enumerate(clients.slowdowns):
         slowdown.check(num_clients, f"clients.slowdowns.{number}")

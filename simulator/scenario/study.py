@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
     number: int
     variant: str
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     replicate: int
     seed: int
     scenario: Any
@@ -67,7 +67,7 @@ class Run(NamedTuple):
         return ", ".join([self.variant, *values])
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Entries of a manifest that tell the run from others."""
         return {
             "run": self.number,
@@ -103,9 +103,10 @@ def expand(scenario: Varied) -> list[Run]:
     base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
     for variant, (changes, _) in _variants(scenario).items():
-        tree = merge(base, {k: v for k, v in changes.items() if k != "sweep"})
+        own = {key: value for key, value in changes.items() if key != "sweep"}
+        tree = merge(base, own) if own else base
         for point in _points(scenario, variant, changes):
-            if "sweep" not in changes:
+            if own and "sweep" not in changes:
                 _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
@@ -129,11 +130,13 @@ def inherited(scenario: Varied) -> dict[str, list[Inherited]]:
 
 def _variants(
     scenario: Varied,
-) -> dict[str, tuple[Mapping[str, Any], list[Inherited]]]:
+) -> dict[str, tuple[Mapping[str, object], list[Inherited]]]:
     """Returns every variant's changes, with what they inherit, and what that is."""
-    found: dict[str, tuple[Mapping[str, Any], list[Inherited]]] = {}
+    if not scenario.variants:
+        return {BASE: ({}, [])}
+    found: dict[str, tuple[Mapping[str, object], list[Inherited]]] = {}
     written = scenario.model_dump(mode="json", exclude_unset=True)
-    for variant, changes in (scenario.variants or {BASE: {}}).items():
+    for variant, changes in scenario.variants.items():
         try:
             found[variant] = filled(changes, written, type(scenario))
         except LocatedError as error:
@@ -144,11 +147,7 @@ def _variants(
 
 
 def check(scenario: Varied) -> None:
-    """Refuses what `expand` refuses, without making every replicate.
-
-    Raises:
-        VariantError: A claim, variant or swept value that `expand` refuses.
-    """
+    """Refuses what `expand` refuses, without making every replicate."""
     _check_number(scenario)
     expand(scenario.model_copy(update={"replicates": 1}))
 
@@ -169,7 +168,8 @@ def _divided(scenario: S, seed: int) -> S:
 def _replicates(point: grid.Point, scenario: Varied) -> int:
     """Takes out of a point how many replicates it has; by default the study's."""
     own = point.pop(grid.REPLICATES, None)
-    return own.value if own else scenario.replicates
+    given = own.value if own else None
+    return given if isinstance(given, int) else scenario.replicates
 
 
 def replicate_seed(seed: int, replicate: int) -> int:
@@ -183,7 +183,7 @@ def merge(
     changes: Mapping[str, object],
     *,
     nulls_remove: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns a tree with some entries replaced, and those of value null removed.
 
     A mapping is merged into the one that it meets, unless it names another `kind` or
@@ -211,8 +211,8 @@ def merge(
 
 
 def replace(
-    tree: Mapping[str, Any], keys: Keys, value: Any, *, nulls_remove: bool = True
-) -> dict[str, Any]:
+    tree: Mapping[str, object], keys: Keys, value: object, *, nulls_remove: bool = True
+) -> dict[str, object]:
     """Returns a tree with one entry merged as in `merge`; the rest stays as it is.
 
     In particular a `kind` that is replaced alone leaves the entries next to it. An
@@ -226,16 +226,17 @@ def replace(
         raise ScenarioError(
             f"{key} must have at most {DEEPEST} parts, got {len(keys):,}; shorten it"
         )
-    head, *rest = keys
+    head, *rest = str(keys[0]), *keys[1:]
     if not rest:
-        return merge(tree, {str(head): value}, nulls_remove=nulls_remove)
-    old = tree.get(str(head))
-    listed = isinstance(old, list | tuple) and str(rest[0]) in map(str, range(len(old)))
-    if listed:
-        old = {str(i): entry for i, entry in enumerate(old or ())}
+        return merge(tree, {head: value}, nulls_remove=nulls_remove)
+    old = tree.get(head)
+    items = old if isinstance(old, list | tuple) else ()
+    listed = {str(number): item for number, item in enumerate(items)}
+    if str(rest[0]) in listed:
+        inner = replace(listed, tuple(rest), value, nulls_remove=nulls_remove)
+        return {**tree, head: list(inner.values())}
     old = old if isinstance(old, Mapping) else {}
-    inner: Any = replace(old, tuple(rest), value, nulls_remove=nulls_remove)
-    return {**tree, str(head): list(inner.values()) if listed else inner}
+    return {**tree, head: replace(old, tuple(rest), value, nulls_remove=nulls_remove)}
 
 
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:
@@ -268,7 +269,6 @@ def _check_study_wide(scenario: Varied) -> None:
 
 
 def _check_number(scenario: Varied) -> None:
-    """Refuses studies of more runs than a manifest holds."""
     variants = scenario.variants or {BASE: {}}
     points = [p for each in variants.items() for p in _points(scenario, *each)]
     if (number := len(points)) > MOST_RUNS:
@@ -327,13 +327,11 @@ def _points(
 
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
     """Refuses a swept value that would take the place of a variant's own."""
-    own = scenario.variants.get(variant, {})
+    own = scenario.variants[variant]
     for key, (value, _) in point.items():
         keys = tuple(key.split("."))
-        for at in _replaced(own, replace({}, keys, value, nulls_remove=False)):
-            found: Any = own
-            for part in at:
-                found = found[part]
+        swept = replace({}, keys, value, nulls_remove=False)
+        for at, found in _replaced(own, swept):
             name = ".".join(map(str, at))
             raise VariantError(
                 f"variants.{variant}.{name} must be left out where {key} is swept, "
@@ -345,18 +343,17 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
 
 def _replaced(
     tree: Mapping[str, object], changes: Mapping[str, object]
-) -> Iterator[Keys]:
-    """Yields the places in a tree whose values `merge` would replace."""
+) -> Iterator[tuple[Keys, object]]:
+    """Yields the places in a tree whose values `merge` would replace, and these."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
         if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):
-            yield from ((key, *rest) for rest in _replaced(old, new))
+            yield from (((key, *at), value) for at, value in _replaced(old, new))
         else:
-            yield (key,)
+            yield (key,), old
 
 
 def _swept(runs: list[Run]) -> claimed.Swept:
-    """Returns the values that variants are swept over, by their names and labels."""
     swept: claimed.Swept = {}
     for run in runs:
         for of_name in (swept.setdefault(n, {}) for n in (run.variant, run.label)):
@@ -367,7 +364,6 @@ def _swept(runs: list[Run]) -> claimed.Swept:
 
 
 def _evaluated(runs: list[Run]) -> dict[str, dict[str, None]]:
-    """Returns the metrics that variants evaluate, by their names and labels."""
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         names = dict.fromkeys(run.scenario.evaluate.metrics)
@@ -395,7 +391,7 @@ def _resolved(
     try:
         return kind.model_validate(swept)
     except ValidationError as error:
-        wrong = first_error(error, swept, kind)
+        wrong, message = first_error(error, swept, kind)
     try:
         kind.model_validate(tree)
     except ValidationError as error:
@@ -404,12 +400,12 @@ def _resolved(
         base = scenario.model_dump(mode="json", exclude_unset=True)
         message += of_another(keys, tree, base)
         raise VariantError(f"variants.{variant}: {message}", where) from None
-    to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong.keys)]
+    to_blame = [key for key in point if _meet(tuple(key.split(".")), wrong)]
     key = next(iter(to_blame or point))
     values = ", ".join(f"{k} = {shown(point[k].value)}" for k in to_blame or point)
     place = ("variants", variant) if "sweep" in changes else ()
     raise VariantError(
-        f"sweep of {values} (variant {variant}): {wrong.message}",
+        f"sweep of {values} (variant {variant}): {message}",
         (*place, "sweep", *point[key].place),
     )
 

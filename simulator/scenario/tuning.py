@@ -5,7 +5,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -86,17 +86,21 @@ ObjectiveText = Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200
 """What trials are compared by, as it is written."""
 
 
-def _searched(value: object) -> object:
-    if isinstance(value, Mapping | list | tuple | Span):
-        return value
-    raise ValueError(
-        f"must be two ends, or a list to choose from, got {shown(value)}; write for "
-        f"example {{from: 0.001, to: 1, scale: log}}"
-    )
+def _numbers_or_list(rule: str, example: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if isinstance(value, Mapping | list | tuple | Span):
+            return value
+        raise ValueError(
+            f"must be {rule}, or a list to choose from, got {shown(value)}; write for "
+            f"example {example}"
+        )
+
+    return BeforeValidator(check)
 
 
 Searched = Annotated[
-    Span | Annotated[tuple[Any, ...], Field(min_length=2)], BeforeValidator(_searched)
+    Span | Annotated[tuple[Any, ...], Field(min_length=2)],
+    _numbers_or_list("two ends", "{from: 0.001, to: 1, scale: log}"),
 ]
 """Numbers between two ends, or a list to choose from."""
 
@@ -116,19 +120,8 @@ class Tune(Config):
     """Points that are tried."""
 
 
-def check(tune: Tune | None, evaluated: tuple[str, ...], stop: Stop) -> None:
-    """Refuses a search by what is not measured.
-
-    Args:
-        tune: The search, if there is one.
-        evaluated: Metrics of the scenario.
-        stop: End of its runs.
-
-    Raises:
-        LocatedError: The metric is not evaluated, or its instant is beyond the end.
-    """
-    if tune is None:
-        return
+def check(tune: Tune, evaluated: tuple[str, ...], stop: Stop) -> None:
+    """Refuses a search by what is not measured."""
     for key, values in tune.over.items():
         counts = isinstance(values, Span) and values.whole and values.scale == "log"
         least = min(values.from_, values.to) if isinstance(values, Span) else 1
@@ -152,12 +145,6 @@ def check_objective(
     sought: Objective, place: tuple[str, ...], evaluated: tuple[str, ...], stop: Stop
 ) -> None:
     """Refuses what trials cannot be compared by.
-
-    Args:
-        sought: What they are compared by.
-        place: Where it stands in the scenario.
-        evaluated: Metrics of the scenario.
-        stop: End of its runs.
 
     Raises:
         LocatedError: The metric is not evaluated, cannot have the target, or its
@@ -207,7 +194,7 @@ def refuse_untuned(scenario: "Scenario") -> None:
         )
 
 
-def _list(values: Searched) -> tuple[Any, ...]:
+def _list(values: Searched) -> tuple[object, ...]:
     return () if isinstance(values, Span) else values
 
 
@@ -216,12 +203,8 @@ def of(tune: Tune, evaluated: tuple[str, ...]) -> Objective:
     return objective(tune.objective or evaluated[0])
 
 
-def sweep(trials: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the sweep of some trials, in their order.
-
-    Args:
-        trials: Replicates of each trial, by its name.
-    """
+def sweep(trials: Mapping[str, int]) -> dict[str, dict[str, list[object]]]:
+    """Returns the sweep of some trials, whose replicates are given by name."""
     points = [json.loads(name) for name in trials]
     keys = points[0] if points else {}
     columns = {key: [point[key] for point in points] for key in keys}
@@ -258,20 +241,11 @@ Point = dict[str, Any]
 """Values of the entries that are searched."""
 
 
-def _compared(value: object) -> object:
-    if isinstance(value, Mapping | list | tuple | Range):
-        return value
-    raise ValueError(
-        f"must be a range, or a list to choose from, got {shown(value)}; write for "
-        f"example {{from: 0.01, to: 1, num: 3, scale: log}}"
-    )
-
-
 Space = dict[
     str,
     Annotated[
         Range | Annotated[tuple[Any, ...], Field(min_length=2)],
-        BeforeValidator(_compared),
+        _numbers_or_list("a range", "{from: 0.01, to: 1, num: 3, scale: log}"),
     ],
 ]
 """Dotted keys and their grids: `{from, to, num, scale, whole}`, or a list."""
@@ -340,31 +314,26 @@ class Compare(Config):
         return {**self.over, **self.also.get(variant, {})}
 
 
-def check_comparison(scenario: "Scenario") -> None:
+def check_comparison(scenario: "Scenario", compare: Compare) -> None:
     """Refuses a comparison that is none.
-
-    Args:
-        scenario: Scenario with its variants.
 
     Raises:
         LocatedError: There are too few variants, one is not tuned or unknown, a grid
             is beyond the budget, or there is a sweep or another search.
     """
-    compare, variants = scenario.compare, scenario.variants
-    if compare is None:
-        return
+    variants = scenario.variants
     others = {"tune": scenario.tune, "sweep": scenario.sweep}
     others |= {f"variants.{k}.sweep": v.get("sweep") for k, v in variants.items()}
     for key, other in others.items():
         if other:
             raise LocatedError(
                 f"compare must stand without {key}, since it tunes entries of its own; "
-                f"remove one of them",
+                f"remove one of them"
             )
     if len(variants) < 2:
         raise LocatedError(
             f"compare must have at least two variants to compare, got {len(variants)}; "
-            f"add some",
+            f"add some"
         )
     for variant in compare.also:
         if variant not in variants:
@@ -378,26 +347,26 @@ def check_comparison(scenario: "Scenario") -> None:
         if not space:
             raise LocatedError(
                 f"compare.also must have {variant}, of which nothing else is tuned; "
-                f"add an entry there, or one for all to compare.over",
+                f"add an entry there, or one for all to compare.over"
             )
         size = math.prod(len(values(each)) for each in space.values())
         if trials is not None and size > trials:
             raise LocatedError(
                 f"compare.budget.trials must be >= {size:,}, the grid of {variant}, "
                 f"and a few more for both sides of its best, got {trials:,}; raise it, "
-                f"or lower num",
+                f"or lower num"
             )
         if size > MOST:
             raise LocatedError(
                 f"compare must have at most {MOST:,} points in a grid, got {size:,} of "
-                f"{variant}; lower num",
+                f"{variant}; lower num"
             )
     sought = objective(compare.objective)
     place = ("compare", "objective")
     check_objective(sought, place, scenario.evaluate.metrics, scenario.stop)
 
 
-def values(searched: Range | tuple[Any, ...]) -> list[Any]:
+def values(searched: Range | tuple[object, ...]) -> Sequence[object]:
     """Returns the values of a grid along one entry."""
     return searched.values() if isinstance(searched, Range) else list(searched)
 
@@ -443,9 +412,11 @@ def same(one: Point, other: Point) -> bool:
     return alike and all(_same(each, other[key]) for key, each in one.items())
 
 
-def _same(one: Any, other: Any) -> bool:
-    numbers = all(type(each) in (int, float) for each in (one, other))
-    return math.isclose(one, other, rel_tol=NEAR) if numbers else one == other
+def _same(one: object, other: object) -> bool:
+    both = [each for each in (one, other) if isinstance(each, int | float)]
+    if len(both) < 2 or any(isinstance(each, bool) for each in both):
+        return one == other
+    return math.isclose(*both, rel_tol=NEAR)
 
 
 def at_end(space: Space, at: Point) -> list[str]:
@@ -469,12 +440,7 @@ def seed_of_tuning(seed: int) -> int:
 def study_of_trials(
     scenario: "Scenario", points: Mapping[str, list[Point]]
 ) -> "Scenario":
-    """Returns the scenario of the trials of all variants; it judges no claims.
-
-    Args:
-        scenario: Scenario with a comparison.
-        points: Points of each variant, all different.
-    """
+    """Returns the scenario of the trials of all variants; it judges no claims."""
     assert scenario.compare is not None
     swept = {
         variant: {**changes, "sweep": {ZIPPED: _columns(points[variant])}}
@@ -492,7 +458,7 @@ def study_of_trials(
     return scenario.model_copy(update=of_tuning)
 
 
-def _columns(points: list[Point]) -> dict[str, list[Any]]:
+def _columns(points: list[Point]) -> dict[str, list[object]]:
     return {key: [point[key] for point in points] for key in points[0]}
 
 

@@ -12,5 +12,5 @@ from . import executors
 
 __all__ = ["PARTS", "executors", "pd", "pq", "simulation"]
 
-PARTS = tuple(map(catalogue.own, catalogue.KINDS))
+PARTS = tuple(map(catalogue.own, catalogue.BASES))
 """Our parts; which plug-ins there are depends on the study."""

@@ -8,13 +8,16 @@ line that says since when it was deprecated, when it was removed, and what to ta
 
 import csv
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from typer.main import get_command
+
 from stalesim import analysis, simulator
-from stalesim.simulator.parts.attached import extras, imported
+from stalesim.simulator.cli import app
+from stalesim.simulator.files.study import COLUMNS
+from stalesim.simulator.parts.attached import worlds
 from stalesim.simulator.parts.base import Config, Part, tag
 from stalesim.simulator.parts.catalogue import BASES, own
 from stalesim.simulator.parts.version import __version__
@@ -22,18 +25,10 @@ from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "docs"))
-
-import pages  # noqa: E402
-
 FILE = Path(__file__).with_name("public.csv")
-PAGES = {"command-line": "commands", "trace": "columns"}
-"""Pages of the reference that names are read from, and what is generated for them."""
 PACKAGES = {"simulator": simulator, "analysis": analysis}
 TAGS = ("kind", "law")
 """Keys that say which part an entry is."""
-ANCHOR = re.compile(r"\s*<a id=.*")
-ROW = re.compile(r"\| `([^`]+)`[^|]* \|")
 
 
 class Name(NamedTuple):
@@ -53,27 +48,20 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def named(page: str, text: str) -> Iterator[str]:
-    """Yields the names of a page of the reference, each behind its headings."""
-    topic = part = ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            topic, part = ANCHOR.sub("", line[3:]), ""
-        elif line.startswith("### "):
-            part = ANCHOR.sub("", line[4:])
-            yield f"{page}: {topic}: {part}"
-        elif row := ROW.match(line):
-            places = [each for each in (page, topic, part) if each]
-            yield ": ".join([*places, row[1]])
+def of_commands(group: Any, name: str = "command-line") -> Iterator[str]:
+    """Yields the arguments and options of a command, and of those in it."""
+    for one in (param for param in group.params if param.name != "help"):
+        is_argument = one.param_type_name == "argument"
+        yield f"{name}: {one.name.upper() if is_argument else one.opts[0]}"
+    for word, command in getattr(group, "commands", {}).items():
+        inner = f"{name} {word}" if " " in name else f"{name}: stalesim {word}"
+        yield from of_commands(command, inner)
 
 
 def of_scenarios() -> Iterator[str]:
     """Yields the keys of scenarios and of every part, as their classes have them."""
-    extra_worlds = [world for extra in extras().values() for world in extra.worlds]
     roots = {"a study": Scenario, "a world": WorldScenario}
-    roots |= {
-        f"a world of {each.kind}": imported(each.scenario) for each in extra_worlds
-    }
+    roots |= {f"a world of {each.kind}": each.scenario() for each in worlds()}
     of_all = {*keys(WorldScenario)} & {*keys(Scenario)}
     yield from (f"scenario: {key}" for key in of_all)
     for root, config in roots.items():
@@ -111,9 +99,9 @@ def configs(annotation: Any) -> Iterator[type[Config]]:
 
 def of_reference() -> list[str]:
     """Returns the public names of this version, each once, in order."""
-    found = {*of_scenarios()}
-    for page, part in PAGES.items():
-        found |= {*named(page, pages.GENERATED[part]())}
+    found = {*of_scenarios(), *of_commands(get_command(app))}
+    for table, columns in COLUMNS.items():
+        found |= {f"trace: {table}: {column}" for column in columns}
     for package, module in PACKAGES.items():
         found |= {f"python: {package}: {name}" for name in module.__all__}
     return sorted(found)

@@ -38,12 +38,25 @@ EXTRA = '''
 """An extra with a law and a world."""
 from stalesim.simulator.parts.attached import Extra, ExtraWorld
 
-HOME = f"{__name__}.twice"
-TICKS = ExtraWorld("ticks", ("ticks",), f"{HOME}:Ticks", "", HOME)
-EXTRA = Extra(
-    kinds={"moods": f"{HOME}:Twice"},
-    worlds=(TICKS,),
-)
+
+class World(ExtraWorld):
+    kind = "ticks"
+    entries = ("ticks",)
+
+    def scenario(self):
+        from .twice import Ticks
+
+        return Ticks
+
+    def record(self): ...
+
+    def report(self):
+        from . import twice
+
+        return twice
+
+
+EXTRA = Extra(worlds=(World(),))
 '''
 
 
@@ -60,11 +73,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(EXTRA)
     (folder / "twice.py").write_text(LAW)
-    row = f"laws,,{attached.PACKAGE}.slow.twice:Twice,\n"
+    home = f"{attached.PACKAGE}.slow.twice"
+    row = f"laws,,{home}:Twice,\nmoods,*,{home}:Twice,\n"
     (folder / attached.LISTED).write_text(row)
     monkeypatch.setattr(package, "__path__", [str(folder.parent)])
     monkeypatch.setattr(attached, "FOLDER", folder.parent)
-    monkeypatch.setattr(catalogue, "FOLDER", folder.parent)
     monkeypatch.setattr(manifest, "PACKAGE", folder.parents[1])
     for each in CACHED:
         each.cache_clear()
@@ -82,10 +95,11 @@ def test_a_folder_adds_its_parts(folder: Path) -> None:
     laws = {part.__name__ for part in catalogue.own("laws")}
     assert {"Twice", "Constant"} <= laws
     table = folder / attached.LISTED
-    assert table in catalogue.tables()
-    assert catalogue.table(table)[0][:2] == ("laws", "twice")
-    (base,) = attached.extra_kinds().values()
-    assert attached.imported(base) in catalogue.own("laws")
+    assert table in attached.tables()
+    twice, base = map(catalogue.completed, attached.read(table))
+    assert twice[:2] == ("laws", "twice")
+    assert base[:2] == ("moods", "*")
+    assert catalogue.own("moods") == ()
 
 
 def test_a_world_is_known_by_its_entry_and_its_kind(folder: Path) -> None:

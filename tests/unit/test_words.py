@@ -3,7 +3,7 @@
 import pytest
 
 from stalesim.simulator.parts.base import tag
-from stalesim.simulator.parts.catalogue import KINDS, parts
+from stalesim.simulator.parts.catalogue import BASES, parts
 from stalesim.simulator.parts.errors import (
     COMPLETED,
     OTHERS,
@@ -16,7 +16,7 @@ from stalesim.simulator.scenario.scenario import Scenario
 
 
 def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> None:
-    names = {tag(part) for kind in KINDS for part in parts(kind)}
+    names = {tag(part) for kind in BASES for part in parts(kind)}
     options = [
         key
         for kind in ("protocols", "algorithms", "partitions")

@@ -15,10 +15,11 @@ from ....analysis.markup import no_formulas
 from ....analysis.page.writing import yaml_of
 from ...files.study import COLUMNS, StudyError, is_world
 from ...parts.base import tag
-from ...parts.catalogue import parts
+from ...parts.catalogue import classes
 from ...parts.errors import shown
 from ...parts.functions import MEMORY, digest_of
-from ...parts.study_names import RULE, is_name
+from ...problem.data.parts import Data
+from ...scenario.setting import NAME_RULE, is_study_name
 
 SCENARIO, MANIFEST = "scenario.yaml", "manifest.json"
 CLAIMS, RUNS = "results/claims.csv", "results/runs.csv"
@@ -48,9 +49,9 @@ def entries(study: Study, shared: Study) -> list[PackedFile]:
             or the code of a plug-in is no longer that of the study.
     """
     manifest = study.manifest
-    if not is_name(manifest["name"]):
+    if not is_study_name(manifest["name"]):
         raise StudyError(
-            f"{study.folder}: must have a name of {RULE} to be a capsule, got "
+            f"{study.folder}: must have a name of {NAME_RULE} to be a capsule, got "
             f"{shown(manifest['name'])}; run its scenario under another name"
         )
     if "seed" not in manifest["scenario"]:
@@ -208,7 +209,7 @@ def readme(
 
 
 def _data_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
-    known = {tag(part): getattr(part, "published", None) for part in parts("data")}
+    known = {tag(part): part.published for part in classes("data", Data)}
     problems = [(run.get("scenario") or {}).get("problem") for run in manifest["runs"]]
     kinds = {(problem or {}).get("data", {}).get("kind") for problem in problems}
     for kind in sorted(filter(None, kinds)):

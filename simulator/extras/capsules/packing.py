@@ -19,7 +19,7 @@ from ...files.reading import files
 from ...files.study import StudyError, is_world
 from ...files.study.manifest import parsed
 from ...parts.errors import shown
-from ...parts.study_names import RULE, is_name
+from ...scenario.setting import NAME_RULE, is_study_name
 from . import contents
 from .anonymous import check, identities, nameless, without_hidden_texts
 from .contents import PackedFile, entries, readme
@@ -158,10 +158,10 @@ def _manifest(path: Path, data: bytes) -> Entry:
     except StudyError as error:
         why = f"{contents.MANIFEST} is no manifest ({error})"
         raise _damaged(path, why) from error
-    if not is_name(manifest["name"]):
+    if not is_study_name(manifest["name"]):
         raise _damaged(
             path,
-            f"name in {contents.MANIFEST} must be {RULE}, got "
+            f"name in {contents.MANIFEST} must be {NAME_RULE}, got "
             f"{shown(manifest['name'])}",
         )
     return manifest

@@ -4,20 +4,16 @@
 A plug-in may add a compressor.
 """
 
-from ...parts.attached import Extra, ExtraTable
+from ...parts.attached import Extra
 
 EXTRA = Extra(
-    kinds={"compressors": f"{__name__}.stages:Compressor"},
     tables={
-        "commits": ExtraTable(
-            {
-                "compression_error": (
-                    "float32",
-                    "",
-                    "of messages: squared norm of the error over its own",
-                ),
-                "broadcast_error": ("float32", "", "the same of the model's changes"),
-            }
-        )
+        "commits": {
+            "compression_error": (
+                *("float32", ""),
+                "of messages: squared norm of the error over its own",
+            ),
+            "broadcast_error": ("float32", "", "the same of the model's changes"),
+        }
     },
 )

@@ -26,7 +26,8 @@ from ...files.study.manifest import NAME
 from ...files.timeline import Outcome
 from ...parts.errors import DataError, UserError, shown
 from ...scenario import dialect, overrides
-from ...scenario.reading import read_any, validated_world
+from ...scenario.reading import read_any, validated_as
+from ...scenario.setting import WorldScenario
 from ...scenario.study import expand, is_same
 from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
@@ -174,7 +175,7 @@ def write_world(world: FittedWorld, path: Path) -> None:
 def play_like(
     log: str | Path,
     folder: Path,
-    given: str | Entry,
+    given: object,
     columns: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
     changes: Sequence[str] = (),
@@ -192,8 +193,9 @@ def play_like(
     Raises:
         UserError: something in the log, the protocol or the folder is wrong.
     """
-    other = {"kind": given} if isinstance(given, str) else given
-    name = other.get("kind") if isinstance(other, dict) else None
+    tree = {"kind": given} if isinstance(given, str) else given
+    other = tree if isinstance(tree, dict) else {}
+    name = other.get("kind")
     if name is None:
         raise UserError(
             f"--protocol must be a kind, or a mapping with one, got {shown(given)}; "
@@ -212,7 +214,7 @@ def play_like(
     changed = tree
     for change in changes:
         changed = overrides.apply(changed, change, {})
-    validated_world(changed)
+    validated_as(changed, WorldScenario)
     file = folder / "scenario.yaml"
     with emptied(folder), _undone(folder, [file, *world.tables]):
         write_world(world._replace(tree=tree), file)

@@ -11,9 +11,10 @@ are they, and what does a bound or a correction cost (docs/extras/rl.md)?
 - `report`, `figures`: recorded worlds, with the closed forms of `theory`.
 """
 
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ...parts.attached import Extra, ExtraTable, ExtraWorld
+from ...parts.attached import Extra, ExtraWorld, Recorder
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:
@@ -77,25 +78,40 @@ SAMPLES = {
     ),
     "step": ("int64", "", "step that trained it, from 1; else 0"),
 }
-TABLES = {
-    "commits": ExtraTable(COMMITS),
-    "steps": ExtraTable(STEPS),
-    "sample_ages": ExtraTable(AGES),
-    "samples": ExtraTable(SAMPLES, grows=True),
-}
-"""What asynchronous reinforcement learning adds to the trace."""
+
+
+class Samples(ExtraWorld):
+    """A world of samples, which a trainer takes from a queue."""
+
+    kind = "samples"
+    entries = ("generation", "queue", "trainer", "weights")
+
+    def scenario(self) -> "type[RolloutScenario]":
+        from .scenario import RolloutScenario
+
+        return RolloutScenario
+
+    def record(self) -> Recorder:
+        from .recording import record_rollouts
+
+        return record_rollouts
+
+    def report(self) -> ModuleType:
+        from . import report
+
+        return report
+
+
 EXTRA = Extra(
     commands=f"{__name__}.commands",
-    worlds=(
-        ExtraWorld(
-            kind="samples",
-            entries=("generation", "queue", "trainer", "weights"),
-            scenario=f"{__name__}.scenario:RolloutScenario",
-            record=f"{__name__}.recording:record_rollouts",
-            report=f"{__name__}.report",
-        ),
-    ),
-    tables=TABLES,
+    worlds=(Samples(),),
+    tables={
+        "commits": COMMITS,
+        "steps": STEPS,
+        "sample_ages": AGES,
+        "samples": SAMPLES,
+    },
+    growing=("samples",),
 )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,6 +1,6 @@
 """Names, types, units and meanings of the trace's columns: the one place for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ...parts import metrics
-from ...parts.attached import ExtraTable, tables
+from ...parts.attached import extras
 from ..timeline import NO_COMMIT, NO_SLOT, NO_WORKER
 
 if TYPE_CHECKING:
@@ -353,19 +353,19 @@ ORDERS = {
 """Sort keys of the tables that are not sorted by run, time, client and job."""
 LEFT_OUT = (
     *("rows", "commits", "jobs", "incidents"),
-    *(name for name, table in tables() if table.grows),
+    *(name for extra in extras().values() for name in extra.growing),
 )
 """Tables that `record: summary` leaves out."""
 
 
-def _add(name: str, table: ExtraTable) -> None:
+def _add(name: str, columns: Mapping[str, tuple[str, str, str]]) -> None:
     """Adds columns to a table, or a table that an extra alone has."""
-    mine = {key: TraceColumn(*of) for key, of in table.columns.items()}
     if name not in COLUMNS:
         COLUMNS[name] = {"run": _RUN}
-        ORDERS[name] = ["run", next(iter(mine))]
-    COLUMNS[name] |= mine
+        ORDERS[name] = ["run", next(iter(columns))]
+    COLUMNS[name] |= {key: TraceColumn(*of) for key, of in columns.items()}
 
 
-for _name, _table in tables():
-    _add(_name, _table)
+for _extra in extras().values():
+    for _name, _columns in _extra.tables.items():
+        _add(_name, _columns)

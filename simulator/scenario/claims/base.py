@@ -3,7 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    get_args,
+)
 
 from pydantic import (
     AfterValidator,
@@ -17,12 +25,17 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.config import JsonDict
 from pydantic_core import core_schema
 
 from ...parts import metrics
 from ...parts.base import Config, LocatedError, Part, Rule, function_at
-from ...parts.catalogue import AnyName, AnyPart, parts
+from ...parts.catalogue import AnyName, AnyPart, classes
 from ...parts.errors import is_meant, suggestion
+
+if TYPE_CHECKING:
+    from ....analysis.claims.numbers import Frame
+    from ....analysis.claims.verdict import Judged
 
 Metric = Annotated[str, AnyName("metrics")]
 """Name of a metric."""
@@ -55,7 +68,7 @@ def _known_quantity(of: str, info: ValidationInfo) -> str:
     return of
 
 
-def _enumerated(schema: dict[str, Any]) -> None:
+def _enumerated(schema: JsonDict) -> None:
     schema["enum"] = [*metrics.names(), *metrics.QUANTITIES]
 
 
@@ -148,7 +161,7 @@ class Claim(Part):
         """Yields values that metrics are to reach: their places, metrics, values."""
         yield from ()
 
-    def quantities(self) -> dict[str, Callable[..., Any]]:
+    def quantities(self) -> dict[str, "Frame"]:
         """Returns what the judge needs of a study, by the name of each quantity.
 
         Each is a function from the study to a frame with a row per run, in columns
@@ -157,7 +170,7 @@ class Claim(Part):
         return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
 
     @abstractmethod
-    def judge(self, *args: Any, **options: Any) -> Any:
+    def judge(self, *args: Any, **options: Any) -> "Judged":
         """Weighs the evidence for and against the claim.
 
         Args:
@@ -225,36 +238,26 @@ class AnyClaim(AnyPart):
     The union is made when a scenario is first read, as `AnyPart` does it.
     """
 
-    def __init__(self) -> None:
-        super().__init__("claims")
-
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
         """Returns pydantic's schema of the union."""
-        union: Any = None
-        for kind in _kinds():
-            member = Annotated[kind, Tag(_tag(kind.named))]
-            union = member if union is None else union | member
-        schema = handler.generate_schema(
-            Annotated[union, Discriminator(lambda value: _tag(_kind_of(value)))]
-        )
+        # Tags are no keys of any claim, so that messages leave them out.
+        tagged = (Annotated[kind, Tag(f"<{kind.named}>")] for kind in _kinds())
+        apart = Discriminator(lambda value: f"<{_kind_of(value)}>")
+        schema = handler.generate_schema(Annotated[Union[*tagged], apart])
         return core_schema.no_info_before_validator_function(_with_one_kind, schema)
 
 
 @cache
 def _adapter() -> TypeAdapter[Claim]:
-    return TypeAdapter(Annotated[Claim, AnyClaim()])
+    return TypeAdapter(Annotated[Claim, AnyClaim("claims")])
 
 
 def read(
     claim: Mapping[str, object], metrics: Mapping[str, metrics.Metric] | None = None
 ) -> Claim:
     """Returns a claim as a scenario or a manifest has it.
-
-    Args:
-        claim: Entries of the claim.
-        metrics: Metrics that are known besides those that are registered, by name.
 
     Raises:
         pydantic.ValidationError: It makes no sense.
@@ -263,7 +266,7 @@ def read(
 
 
 def _kinds() -> tuple[type[Claim], ...]:
-    return parts("claims")
+    return classes("claims", Claim)
 
 
 @cache
@@ -275,11 +278,6 @@ def _entries(kind: type[Config]) -> dict[str, bool]:
 
 def _known() -> set[str]:
     return {key for kind in _kinds() for key in _entries(kind)}
-
-
-def _tag(name: str) -> str:
-    """Returns the tag of a kind: no key of any claim, so that messages leave it out."""
-    return f"<{name}>"
 
 
 def _kind_of(value: object) -> str:

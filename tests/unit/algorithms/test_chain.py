@@ -31,7 +31,7 @@ from stalesim.simulator.engine.simulation import prepare
 from stalesim.simulator.files.timeline import NO_WORKER, Kind
 from stalesim.simulator.parts import catalogue
 from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.parts.plugins import Plugin
+from stalesim.simulator.parts.plugins import Plugins
 from stalesim.simulator.problem.models.parts import ProblemShape
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.scenario import Scenario
@@ -351,8 +351,8 @@ def test_a_weight_is_one_class_that_computes(
 
 
 def test_another_weight_is_known_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[str, tuple[Plugin, ...]] = dict.fromkeys(catalogue.KINDS, ())
-    known["weights"] = (Plugin(Halved, "mine"),)
-    monkeypatch.setattr(catalogue, "all_registered", lambda: known)
+    known: Plugins = {kind: {} for kind in catalogue.BASES}
+    known["weights"] = {Halved: "mine"}
+    monkeypatch.setattr(catalogue, "registered", lambda: known)
     names = [part.__name__ for part in catalogue.parts("weights")]
     assert names[-1] == "Halved"

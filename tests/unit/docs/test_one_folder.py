@@ -9,7 +9,7 @@ import pytest
 
 import house
 from stalesim.simulator.engine.algorithm import Algorithm
-from stalesim.simulator.parts import catalogue
+from stalesim.simulator.parts.attached import listed
 
 SHOWN = "pipelined"
 COUNTING = house.ROOT / ".ci/house.py"
@@ -24,12 +24,10 @@ ENDINGS = {".py", ".js", ".csv", ".toml", ".yaml", ".yml", ".j2", ".css", ".html
 
 def named(kind: str) -> tuple[type[Algorithm], str]:
     """Returns the class of an algorithm, and the catalogue's text of it."""
-    for text in catalogue.KINDS["algorithms"]:
-        module, name = text.split(":")
-        found = getattr(import_module(module), name)
-        if found.model_fields["kind"].default == kind:
-            return found, text
-    raise AssertionError(kind)
+    rows = (row for row in listed() if row[:2] == ("algorithms", kind))
+    (text,) = (row.where for row in rows)
+    module, name = text.split(":")
+    return getattr(import_module(module), name), text
 
 
 def places(kind: str) -> list[tuple[Path, str]]:

@@ -18,7 +18,7 @@ from stalesim.simulator.parts import catalogue, plugins
 from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.errors import DataError, UserError
 from stalesim.simulator.parts.own_code import Content
-from stalesim.simulator.parts.plugins import VARIABLE, Plugin
+from stalesim.simulator.parts.plugins import VARIABLE, Plugins
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.world.clients import Clients
@@ -84,7 +84,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         sys.modules.pop(name, None)
 
 
-def everything() -> dict[str, tuple[Plugin, ...]]:
+def everything() -> Plugins:
     return catalogue._plugins()
 
 
@@ -94,8 +94,8 @@ def test_a_module_brings_what_it_says(write: Write) -> None:
     assert {kind: len(entries) for kind, entries in found.items() if entries} == {
         "laws": 1
     }
-    (plugin,) = found["laws"]
-    assert (tag(plugin.part), plugin.source) == ("nap", name)
+    ((part, source),) = found["laws"].items()
+    assert (tag(part), source) == ("nap", name)
 
 
 def test_a_file_is_a_module_from_any_folder(
@@ -104,8 +104,7 @@ def test_a_file_is_a_module_from_any_folder(
     name = write('STALESIM = {"laws": [Nap]}')
     monkeypatch.setattr(sys, "path", sys.path[:-1])
     monkeypatch.setenv(VARIABLE, str(tmp_path / f"{name}.py"))
-    (plugin,) = everything()["laws"]
-    assert plugin.source == name
+    assert [*everything()["laws"].values()] == [name]
 
 
 MISTAKES: dict[str, list[str]] = table(__file__)
@@ -177,8 +176,7 @@ def test_entry_points_of_packages(
     point = value.format(module=module)
     (info / "entry_points.txt").write_text(f"[stalesim.laws]\nnap = {point}\n")
     if said is None:
-        (plugin,) = everything()["laws"]
-        assert plugin.source == "napping"
+        assert [*everything()["laws"].values()] == ["napping"]
         return
     with pytest.raises(UserError, match=r"point .nap. of stalesim\.laws") as told:
         everything()
@@ -202,7 +200,7 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
 ) -> None:
     good, bad = write('STALESIM = {"laws": ()}'), write("STALESIM = 1")
     monkeypatch.setenv(VARIABLE, good)
-    catalogue.all_registered.cache_clear()
+    catalogue.registered.cache_clear()
     with pytest.raises(UserError, match="must have a mapping STALESIM"):
         catalogue.register(bad)
     assert os.environ[VARIABLE] == good
@@ -212,7 +210,7 @@ def test_bringing_is_remembered_for_other_processes_unless_it_fails(
     monkeypatch.setenv(VARIABLE, good)
     catalogue.register(other)
     assert os.environ[VARIABLE] == os.pathsep.join([good, other])
-    catalogue.all_registered.cache_clear()
+    catalogue.registered.cache_clear()
 
 
 def test_other_code_than_a_study_was_planned_with_is_refused(

@@ -83,7 +83,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     """Makes the classes anew, which know all metrics once they are used."""
-    catalogue.all_registered.cache_clear()
+    catalogue.registered.cache_clear()
     for config in (Evaluate, Scenario):
         config.model_rebuild(force=True)
 

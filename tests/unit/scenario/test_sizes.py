@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from stalesim.simulator import studies
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.parts.base import MOST_CLIENTS, NESTED, Config, tag
-from stalesim.simulator.parts.catalogue import KINDS, own
+from stalesim.simulator.parts.catalogue import BASES, own
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.parts.messages import first_error
 from stalesim.simulator.privacy.budgets import calibrated
@@ -164,7 +164,7 @@ def judge(tree: dict[str, Any], *, estimate: bool) -> None:
     try:
         scenario = WorldScenario.model_validate(tree)
     except ValidationError as error:
-        message = first_error(error, tree, WorldScenario).message
+        _, message = first_error(error, tree, WorldScenario)
         raise ScenarioError(message) from None
     assert timeline(expand(scenario)[0]).digest
 
@@ -232,7 +232,7 @@ def test_huge_numbers_are_accepted_or_one_line(name: str) -> None:
 def test_every_whole_number_has_its_turn() -> None:
     known: set[type[Config]] = set()
     todo: list[Any] = [Scenario, WorldScenario]
-    parts = [part for kind in KINDS for part in own(kind)]
+    parts = [part for kind in BASES for part in own(kind)]
     todo += [part for part in parts if isinstance(part, type)]  # no records
     while todo:
         kind = todo.pop()

@@ -29,7 +29,7 @@ from stalesim.simulator.parts.base import (
     parts_within,
     unmarked,
 )
-from stalesim.simulator.parts.catalogue import KINDS
+from stalesim.simulator.parts.catalogue import BASES
 from stalesim.simulator.parts.catalogue import own as own_parts
 from stalesim.simulator.parts.errors import DataError, ScenarioError, StudyError
 from stalesim.simulator.parts.own_code import Content
@@ -382,7 +382,7 @@ def classes() -> set[type[Config]]:
     """Returns every class of which a scenario may be made."""
     known: set[type[Config]] = set()
     todo = [Scenario, WorldScenario]
-    parts = [part for kind in KINDS for part in own_parts(kind)]
+    parts = [part for kind in BASES for part in own_parts(kind)]
     todo += [part for part in parts if isinstance(part, type)]  # no records
     while todo:
         kind = todo.pop()
@@ -419,7 +419,7 @@ def test_entries_are_found_wherever_they_stand() -> None:
     scenario = validated(
         changed(TREE, clients={"groups": {"phones": group}}, server__service=MEASURED)
     )
-    found = {".".join(each.keys): each.path for each in named_files(scenario)}
+    found = {".".join(keys): path for keys, path, _ in named_files(scenario)}
     assert found == {
         "problem.data.path": "d.npz",
         "clients.groups.phones.compute.of.1.path": "more.csv",
