@@ -40,6 +40,11 @@ COUNTED = (
 """Counts up to an evaluation, columns of `tidy`."""
 
 
+def unit_of(counted: str) -> str:
+    """Returns the unit of a count in words, such as `s` or `commits`."""
+    return "s" if counted == "time" else counted
+
+
 def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     """Returns a table unchanged if it has the columns that every trace has.
 

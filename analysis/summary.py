@@ -1,7 +1,6 @@
 """The closing table of a study."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,16 @@ from ..simulator.parts.errors import ranges
 from . import doubts, racing
 from .escapes import chance, escapes
 from .expenses import joules_by_end
-from .frames import Study, described, evaluations, first_metric, groups, runs
-from .spending import Spent, protected, spending, swept
+from .frames import (
+    Study,
+    described,
+    evaluations,
+    first_metric,
+    groups,
+    runs,
+    unit_of,
+)
+from .spending import protected, spending, swept
 from .staleness import exact, measured
 from .statistics import MIDDLE, t_interval
 from .targets import (
@@ -63,13 +70,14 @@ def summary(study: Study) -> pd.DataFrame:
     times = times.set_index("group").to_dict("index")
     finals = final_values(study, metric)
     stale = staleness(study).reindex(groups(study)).to_dict("index")
-    ended, spent, escaped = runs(study), spending(study), escapes(study)
-    rows, of_groups = [], costs(study)
+    ended, escaped = runs(study), escapes(study)
+    spent = spending(study).to_dict("index")
+    rows, of_groups = [], costs(study).to_dict("index")
     for group in groups(study):
         mine = ended[ended["group"] == group]
         time, ages = times[group], stale[group]
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
-        took: Any = of_groups.loc[group].to_dict()
+        took = of_groups[group]
         made = _two(took.pop("commits"), took.pop("MB"))
         median = _number(time["median"])
         if np.isinf(time["median"]):
@@ -84,8 +92,9 @@ def summary(study: Study) -> pd.DataFrame:
         if "contributions" in took:
             row["contributions"] = _number(took.pop("contributions"))
         if spent:
-            row["epsilon"] = _epsilon(spent.get(group))
-        row |= {name: _number(amount) for name, amount in took.items()}
+            own = spent.get(group)
+            row["epsilon"] = f"{_number(own['epsilon'])}\n{own['proof']}" if own else ""
+        row |= {str(name): _number(amount) for name, amount in took.items()}
         row["commits/real s"] = float((mine["commits"] / mine["elapsed_s"]).mean())
         row["stop"] = _stop(mine, escaped)
         rows.append(row)
@@ -176,7 +185,7 @@ def _period(study: Study) -> str:
     if not given:
         return "alone"
     unit, period = next(iter(given.items()))
-    return f"every {period:g} {'s' if unit == 'time' else unit}"
+    return f"every {period:g} {unit_of(unit)}"
 
 
 def apply_several(study: Study) -> bool:
@@ -188,23 +197,24 @@ def apply_several(study: Study) -> bool:
 def _words_on_megabytes(study: Study) -> list[str]:
     last = evaluations(study).groupby("run").last()
     last["sent"] = last["upload_bytes"] + last["download_bytes"]
-    table: Any = last.groupby("group")[["sent", "messages"]].mean()
+    table = last.groupby("group")[["sent", "messages"]].mean()
     sent = table["sent"].loc[table["sent"] > 0]
     if len(sent) < 2 or sent.max() < UNLIKE * sent.min():
         return []
+    messages = table["messages"]
     words = (
-        f"{row.name} {row['messages']:.0f} messages of "
-        f"{row['sent'] / max(1, row['messages']) / 1e3:.3g} kB"
-        for row in (table.loc[sent.idxmax()], table.loc[sent.idxmin()])
+        f"{group} {messages[group]:.0f} messages of "
+        f"{sent[group] / max(1, messages[group]) / 1e3:.3g} kB"
+        for group in (str(sent.idxmax()), str(sent.idxmin()))
     )
     return [f"MB differ {sent.max() / sent.min():.0f}-fold: {', '.join(words)}"]
 
 
 def _words_on_privacy(study: Study) -> list[str]:
     spent = spending(study)
-    if not spent:
+    if spent.empty:
         return []
-    by = " or ".join(dict.fromkeys(each.basis for each in spent.values()))
+    by = " or ".join(spent["basis"].unique())
     parts = [f"epsilon: of the client that spent most, by {by}", protected(study)]
     if len(spent) > 1 and (why := swept(study)[-1]):
         parts.append(f"no figure goes over ε, as {why}")
@@ -234,10 +244,6 @@ def staleness(study: Study) -> pd.DataFrame:
     rows = {g: exact(mine) for g, mine in table.groupby("group", sort=False)}
     columns = pd.Index(["mean", "max"])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
-
-def _epsilon(spent: Spent | None) -> str:
-    return f"{_number(spent.epsilon)}\n{spent.proof}" if spent else ""
 
 
 def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:

@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from . import claims, instants
 from .escapes import chance
 from .figures import style
 from .frames import Study, first_metric, groups, runs, titled
-from .instants import Instant
 from .markup import markdown
 from .spending import protected, spending
 from .statistics import (
@@ -117,18 +116,18 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for time in dict.fromkeys(at):
-        of_group: Any = instants.means_at(study, metric, time).set_index("group")
+        of_group = _by_group(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
-        columns[f"{style.in_words(metric)} after {Instant('time', time)}"] = [
-            _within(study, metric, _cell(of_group.loc[group]), of_runs.get_group(group))
+        columns[f"{style.in_words(metric)} after {instants.in_words(time)}"] = [
+            _within(study, metric, _cell(of_group[group]), of_runs.get_group(group))
             for group in known
         ]
     target, reached = time_to_default(study)
-    times: Any = reached.set_index("group")
+    times = _by_group(reached)
     goal = f"{style.in_words(target.metric)} {target.value:.3g}"
     columns[f"s to {goal if target.is_known else 'target'}"] = [
-        _cell(times.loc[group]) for group in known
+        _cell(times[group]) for group in known
     ]
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
@@ -196,7 +195,7 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
         known = resolution(times_to_target(study, target.metric, target.value))
     interval = f" [{interval_name(few)}]" if few > 1 else ""
     metric = first_metric(study.manifest)
-    seen = (instants.seen_at(study, metric, Instant("time", time)) for time in at)
+    seen = (instants.seen_at(study, metric, time) for time in at)
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
     at_target = AT_TARGET if (runs(study)["stop"] == "target").any() else ""
     return (
@@ -225,27 +224,33 @@ def _unfinished(study: Study) -> str:
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     spent = spending(study)
+    epsilons = spent["epsilon"].map(lambda epsilon: f"{epsilon:.{DIGITS}g}")
     columns = {
-        "ε": {g: f"{s.epsilon:.{DIGITS}g} ({s.proof})" for g, s in spent.items()},
-        "protects": {g: s.protects for g, s in spent.items()},
+        "ε": epsilons + " (" + spent["proof"] + ")",
+        "protects": spent["protects"],
     }
     return {
-        name: [cells.get(group, "") for group in known]
+        name: cells.reindex(known, fill_value="").tolist()
         for name, cells in columns.items()
-        if any(cells.values())
+        if cells.any()
     }
 
 
 def _of_privacy(study: Study) -> str:
-    by = dict.fromkeys(each.basis for each in spending(study).values())
-    if not by:
+    by = spending(study)["basis"].unique()
+    if not len(by):
         return ""
     words = "; ".join(filter(None, (" or ".join(by), protected(study))))
     return f" ε is that of the client that spent most, by {words}."
 
 
-def _cell(row: pd.Series) -> Cell:
-    estimate, low, high, known, replicates, *after = map(float, row)
+def _by_group(table: pd.DataFrame) -> dict[str, list[float]]:
+    rows = table.itertuples(index=False, name=None)
+    return {str(group): numbers for group, *numbers in rows}
+
+
+def _cell(numbers: Sequence[float]) -> Cell:
+    estimate, low, high, known, replicates, *after = map(float, numbers)
     symmetric = not after
     return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
 

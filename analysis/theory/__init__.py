@@ -4,7 +4,7 @@
 both are re-exported here. `queues` has servers, `gossip` averaging over graphs.
 """
 
-from .rounds import Lattice, expected_maximum, expected_order_statistic
+from .rounds import Delay, Lattice, expected_maximum, expected_order_statistic
 from .steady_state import (
     activation_from_rates,
     asynchronous_throughput,
@@ -19,6 +19,7 @@ from .steady_state import (
 )
 
 __all__ = [
+    "Delay",
     "Lattice",
     "activation_from_rates",
     "asynchronous_throughput",

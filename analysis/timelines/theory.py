@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from .. import theory
+from .. import facts, theory
 from ..facts import Entry
 from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws
 from ..theory import queues
@@ -50,23 +50,23 @@ def closed_forms(entry: Entry) -> ClosedForms:
     earlier version has made, there are none.
     """
     size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
-    facts = entry.get("facts", {})
+    known = facts.of(entry)
     world = ScenarioWorld(
-        entry["scenario"], entry["num_clients"], size, pooled=facts.get("pooled", False)
+        entry["scenario"], entry["num_clients"], size, pooled=known.get("pooled", False)
     )
     of_run: dict[str, float] = {}
     of_clients: dict[str, Float[np.ndarray, " K"]] = {}
     if not all(config.get("compute") for config, _ in world.groups):
         return ClosedForms({}, {}, None)  # imported: the laws are unknown
-    known = {"available": {}} | facts.get("closed_forms", {})
+    rules = {"available": {}} | known.get("closed_forms", {})
     if entry.get("overhead_s"):  # secure sums are in no law
-        known = {name: known[name] for name in WITHOUT_TIMES if name in known}
-    for name, parameters in known.items():
+        rules = {name: rules[name] for name in WITHOUT_TIMES if name in rules}
+    for name, parameters in rules.items():
         try:
             RULES[name](world, of_run, of_clients, **parameters)
         except ValueError:
             continue  # one of its assumptions does not hold
-    law = _staleness_law(world) if "memoryless" in known else None
+    law = _staleness_law(world) if "memoryless" in rules else None
     return ClosedForms(of_run, of_clients, law)
 
 
