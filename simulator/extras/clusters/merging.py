@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
+from ....analysis.facts import Entry
 from ...files import inputs
 from ...files.study import COLUMNS, DISK, Disk, Study, load, parts
 from ...files.study.disk import locked
 from ...parts.errors import StudyError
+from ...scenario.study import Run
 from ...studies import running
 from ...studies.executors import TIMELINES
 from ...studies.planning import (
@@ -81,19 +82,19 @@ def _advised(remedy: str) -> Iterator[None]:
         raise StudyError(f"{what}; {remedy}") from None
 
 
-def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
+def _numbered(folder: StudyFolder, runs: list[Run]) -> None:
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         folder.numbered(runs)
     folder.check_versions()
 
 
-def _ended(study: Study) -> dict[tuple[str, str, int], dict[str, Any]]:
+def _ended(study: Study) -> dict[tuple[str, str, int], Entry]:
     runs = study.manifest["runs"]
     return {known_by(run): run for run in runs if run["stop"] not in OPEN}
 
 
-def _rows(study: Study, entry: dict[str, Any], number: int) -> Iterator[Any]:
+def _rows(study: Study, entry: Entry, number: int) -> Iterator[tuple[str, pa.Table]]:
     for name in COLUMNS:
         if name in entry["rows"]:
             rows = study.arrow(name, run=entry["run"])
@@ -137,7 +138,7 @@ def _bytes(rows: pa.Table) -> bytes:
 
 
 def _copied(
-    task: Task, source: Study, folder: Path, open_: dict[int, Any], disk: Disk
+    task: Task, source: Study, folder: Path, open_: dict[int, Entry], disk: Disk
 ) -> Done | None:
     ended = _ended(source)
     mine = {run.number: ended.get(known_by(run.identity)) for run in task.runs}

@@ -8,7 +8,6 @@ Dask cluster execute tasks in the same way (`take_one`).
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from ...files import inputs
 from ...files.study import DISK, Disk
@@ -34,7 +33,17 @@ from ...studies.planning import (
 )
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
-from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
+from .claims import (
+    BEAT_S,
+    LEASE_S,
+    LOST,
+    OVER,
+    Claimed,
+    Claims,
+    Heart,
+    LostError,
+    heart,
+)
 
 MOST_CLAIMS = 20
 """Claims of a task after which it counts as the killer of its takers."""
@@ -80,7 +89,7 @@ def take_one(
     """
     origins.check_worker(task.program)
     place, name = claims_of(folder, task.session), task_name(task.number)
-    claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
+    claims = Claims(place, DISK, time.monotonic, LEASE_S)
     done = done_of(folder, task.session, task.number)
     with ONE_AT_A_TIME:
         while not (known := read_journal(DISK, done, {}))[0]:
@@ -96,7 +105,7 @@ def take_one(
                     claims.give(place / f"{name}.{number}", LOST)
             _, claim = claims.any_of([name])
             if claim is None:  # it has ended, which a file system may show later
-                time.sleep(PACE.beat_s)
+                time.sleep(BEAT_S)
                 continue
             ended = LOST
             try:
@@ -111,18 +120,6 @@ def take_one(
 
 END = "end"
 """Name of the claim under which the study is ended, once all tasks have."""
-
-
-class TakenRuns(NamedTuple):
-    """The work of one taker.
-
-    Attributes:
-        runs: Runs that it has executed.
-        in_time: False where what is left would have taken longer than it had.
-    """
-
-    runs: int
-    in_time: bool
 
 
 def begin(scenario: Scenario, folder: Path, disk: Disk = DISK) -> None:
@@ -146,12 +143,13 @@ def take(
     for_s: float | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
     progress: Progress = silent,
-    pace: Pace = PACE,
+    beat_s: float = BEAT_S,
+    lease_s: float = LEASE_S,
     disk: Disk = DISK,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
     beat: Heart = heart,
-) -> TakenRuns:
+) -> tuple[int, bool]:
     """Executes tasks of a study, with any number of others, until nothing is left.
 
     The last taker ends the study. One that no process runs is opened to takers first.
@@ -164,21 +162,28 @@ def take(
         checkpoint_s: Seconds from one keeping of a state to the next, from which
             who takes over continues; None for never.
         progress: Called with how far the session is.
-        pace: Times of this taker.
+        beat_s: Seconds from one beat to the next.
+        lease_s: Seconds without a beat after which a claim is taken over.
         disk: Disk of the folder.
         clock: Seconds of this machine, from any start.
         wait: Function that lets a number of seconds pass.
         beat: How a claim beats.
+
+    Returns:
+        Runs that it has executed, and whether none is left that would have taken
+        longer than it had.
 
     Raises:
         UserError: the program or a file is not that of the study, a process runs it,
             the folder cannot be written, or its tables are damaged.
     """
     start, a_run_s, runs = clock(), 0.0, 0
-    while (session := _opened(scenario, path, pace, disk, clock, wait)) is not None:
+    while (
+        session := _opened(scenario, path, beat_s, lease_s, disk, clock, wait)
+    ) is not None:
         place = claims_of(path, session)
         tasks = _tasks(scenario, path, disk, checkpoint_s)
-        claims = Claims(place, disk, clock, pace.lease_s)
+        claims = Claims(place, disk, clock, lease_s)
         while _is_open(place, disk):
             left_s = float("inf") if for_s is None else for_s - (clock() - start)
             there = {*disk.names(path / LOCKS)}
@@ -189,14 +194,14 @@ def take(
             }
             fit = [n for n, task in left.items() if a_run_s * len(task.runs) < left_s]
             if left and not fit:
-                return TakenRuns(runs, in_time=False)
+                return runs, False
             name, claim = claims.any_of(fit or [END])
             if claim is None:
-                wait(pace.beat_s)
+                wait(beat_s)
                 continue
             since, ended = clock(), LOST
             try:
-                with beat(disk, claim, pace.beat_s):
+                with beat(disk, claim, beat_s):
                     if name == END:
                         _end(path, session, claim, disk)
                     else:
@@ -210,13 +215,14 @@ def take(
                 # It was taken over: this process was silent for too long.
             finally:
                 claims.give(claim, ended)
-    return TakenRuns(runs, in_time=True)
+    return runs, True
 
 
 def _opened(
     scenario: Scenario,
     path: Path,
-    pace: Pace,
+    beat_s: float,
+    lease_s: float,
     disk: Disk,
     clock: Callable[[], float],
     wait: Callable[[float], None],
@@ -234,9 +240,9 @@ def _opened(
         try:
             begin(scenario, path, disk)
         except BusyError:  # by another taker, perhaps, which opens it
-            if clock() - start >= pace.lease_s:
+            if clock() - start >= lease_s:
                 raise
-            wait(pace.beat_s)
+            wait(beat_s)
 
 
 def _tasks(

@@ -28,7 +28,7 @@ each other in the order of the file or, with `round`, begin when the round befor
 from collections.abc import Hashable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -300,10 +300,11 @@ def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
     return shown_as, np.array([numbers[value] for value in values], np.int32)
 
 
-def _label(label: Any) -> str:
+def _label(label: object) -> str:
     """Returns a label as text; a column of whole numbers may be read as fractions."""
-    whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label)
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, table: LogTable) -> None:
