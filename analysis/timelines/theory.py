@@ -70,22 +70,6 @@ def closed_forms(entry: Entry) -> ClosedForms:
     return ClosedForms(of_run, of_clients, law)
 
 
-def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
-    """Computes the mean staleness where every t arrivals are a commit.
-
-    (K - t) / t commits, for any laws of clients that restart at once: K jobs are in the
-    system, each commit ends t of them, so that one stays for K / t commits on average,
-    its own among them.
-
-    Args:
-        num_clients: K.
-        t: Contributions per commit.
-
-    Source: Little's law over commits.
-    """
-    return (num_clients - t) / t
-
-
 def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
     of_run["commits_per_s"] = commits_per_s
     of_run["contributions_per_s"] = commits_per_s * contributions
@@ -170,7 +154,9 @@ def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> N
     for one in own:
         one.check_independent()
     found, counts = distinct(own)
-    of_run["staleness_mean"] = mean_staleness_t_synchronous(world.number, t)
+    # Little's law over commits, for any laws: K jobs are in the system and each commit
+    # ends t of them, so that one stays for K / t commits, its own among them.
+    of_run["staleness_mean"] = (world.number - t) / t
     _speed(of_run, 1 / theory.t_synchronous_period(found, t, counts), t)
 
 

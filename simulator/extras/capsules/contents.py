@@ -12,8 +12,7 @@ import pandas as pd
 from ....analysis import claims, tables, worlds
 from ....analysis.facts import Entry
 from ....analysis.frames import Study, runs
-from ....analysis.markup import no_formulas
-from ....analysis.page.writing import yaml_of
+from ....analysis.markup import no_formulas, yaml_of
 from ...files.study import COLUMNS, StudyError, is_world
 from ...parts.base import tag
 from ...parts.catalogue import parts

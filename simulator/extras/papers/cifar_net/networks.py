@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Literal, Protocol
 
 from ....parts.errors import ScenarioError
-from .net import Counter, Net, Norm, T, Tally, Widen, widened
+from .net import Counter, Net, Norm, T, Widen, widened
 
 Name = Literal[
     "resnet18",
@@ -280,7 +280,7 @@ def apply(name: Name, net: Net[T], x: T, num_outputs: int, width: float) -> T:
 @lru_cache(maxsize=64)
 def tally(
     name: Name, image: tuple[int, int, int], num_outputs: int, width: float, norm: Norm
-) -> Tally:
+) -> Counter:
     """Returns the arrays of a network.
 
     Raises:
@@ -295,4 +295,4 @@ def tally(
         )
     counter = Counter(norm)
     apply(name, counter, (depth, height, breadth), num_outputs, width)
-    return counter.tally()
+    return counter
