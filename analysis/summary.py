@@ -6,31 +6,14 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.parts.errors import ranges
-from . import doubts, racing
+from . import doubts, frames, racing, targets
 from .escapes import chance, escapes
 from .expenses import joules_by_end
-from .frames import (
-    Study,
-    described,
-    evaluations,
-    first_metric,
-    groups,
-    runs,
-    unit_of,
-)
+from .frames import Study
 from .spending import protected, spending, swept
 from .staleness import exact, measured
 from .statistics import MIDDLE, t_interval
-from .targets import (
-    RANGES,
-    MetricTarget,
-    default_target,
-    final_values,
-    mean_interval,
-    not_reached,
-    share_of_best,
-    time_to_default,
-)
+from .targets import MetricTarget
 
 WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""
@@ -64,16 +47,16 @@ def summary(study: Study) -> pd.DataFrame:
     its interval is a 95 % t-interval over the replicates that did not diverge, which
     are counted where some did, or their range where that leaves what the metric can be.
     """
-    metric = first_metric(study.manifest)
-    target, times = time_to_default(study)
-    share = share_of_best(study, target.metric)
+    metric = frames.first_metric(study.manifest)
+    target, times = targets.time_to_default(study)
+    share = targets.share_of_best(study, target.metric)
     times = times.set_index("group").to_dict("index")
-    finals = final_values(study, metric)
-    stale = staleness(study).reindex(groups(study)).to_dict("index")
-    ended, escaped = runs(study), escapes(study)
+    finals = targets.final_values(study, metric)
+    stale = staleness(study).reindex(frames.groups(study)).to_dict("index")
+    ended, escaped = frames.runs(study), escapes(study)
     spent = spending(study).to_dict("index")
     rows, of_groups = [], costs(study).to_dict("index")
-    for group in groups(study):
+    for group in frames.groups(study):
         mine = ended[ended["group"] == group]
         time, ages = times[group], stale[group]
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
@@ -81,7 +64,7 @@ def summary(study: Study) -> pd.DataFrame:
         made = _two(took.pop("commits"), took.pop("MB"))
         median = _number(time["median"])
         if np.isinf(time["median"]):
-            median = not_reached(time["after"])
+            median = targets.not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
         row: dict[str, object] = {"group": group}
         row[_heading(target, share)] = f"{median}\n{reached}"
@@ -107,7 +90,7 @@ def costs(study: Study) -> pd.DataFrame:
     Columns commits; contributions, where a commit may apply several; MB sent, up and
     down; and joules that clients drew, where they have rates.
     """
-    ended, last = runs(study), evaluations(study).groupby("run").last()
+    ended, last = frames.runs(study), frames.evaluations(study).groupby("run").last()
     found = ended[["group", "commits"]]
     if apply_several(study):
         found = found.assign(contributions=ended["run"].map(last["contributions"]))
@@ -120,10 +103,10 @@ def costs(study: Study) -> pd.DataFrame:
 
 def notes(study: Study) -> list[str]:
     """Returns what the columns of `summary` are, a sentence each."""
-    target = default_target(study)
+    target = targets.default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
-        share = share_of_best(study, target.metric)
+        share = targets.share_of_best(study, target.metric)
         goal += f", {share} the best group's final value"
     named = f"{target.value:.3g}"
     if not target.is_known:
@@ -134,10 +117,10 @@ def notes(study: Study) -> list[str]:
         f"reached it"
     )
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval over"
-    final += f" replicates, or {RANGES}"
+    final += f" replicates, or {targets.RANGES}"
     megabytes = "megabytes sent by then, up and down"
-    metric = first_metric(study.manifest)
-    known = described(study, metric)
+    metric = frames.first_metric(study.manifest)
+    known = frames.described(study, metric)
     unit = f"{known.unit}, " if known.unit else ""
     found = [
         f"s to {named}: {to_target}",
@@ -185,17 +168,17 @@ def _period(study: Study) -> str:
     if not given:
         return "alone"
     unit, period = next(iter(given.items()))
-    return f"every {period:g} {unit_of(unit)}"
+    return f"every {period:g} {frames.unit_of(unit)}"
 
 
 def apply_several(study: Study) -> bool:
     """Says whether commits of some run apply another number of contributions."""
-    made = evaluations(study)
+    made = frames.evaluations(study)
     return bool((made["contributions"] != made["commits"]).any())
 
 
 def _words_on_megabytes(study: Study) -> list[str]:
-    last = evaluations(study).groupby("run").last()
+    last = frames.evaluations(study).groupby("run").last()
     last["sent"] = last["upload_bytes"] + last["download_bytes"]
     table = last.groupby("group")[["sent", "messages"]].mean()
     sent = table["sent"].loc[table["sent"] > 0]
@@ -264,7 +247,7 @@ def _heading(target: MetricTarget, share: str) -> str:
 
 def _plus_minus(study: Study, metric: str, values: np.ndarray) -> str:
     known = values[np.isfinite(values)]
-    interval = mean_interval(study, metric, known)
+    interval = targets.mean_interval(study, metric, known)
     lines = [_number(interval.mean) if known.size else "none"]
     if interval != t_interval(known) and np.isfinite(interval.low):
         low, high = (_number(end, WIDTH - 2) for end in interval[1:])

@@ -20,7 +20,7 @@ from .view import View
 
 def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     """Yields the figures of a timeline, as `report.standard` does."""
-    known, name, forms = seen.runs, seen.name, seen.forms
+    known, name, forms = seen.runs, seen.manifest["name"], seen.forms
     if seen.is_whole:
         first = list(known.drop_duplicates("group")["run"])
         panels = list(_panels(seen, first[: gantt.MOST_PANELS + 1]))

@@ -76,7 +76,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         StudyError: No run has ended.
     """
     seen = view(study)
-    forms, name = seen.forms, seen.name
+    forms, name = seen.forms, seen.manifest["name"]
     measured = measures.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""

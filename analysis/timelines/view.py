@@ -29,11 +29,6 @@ class View:
         self.study, self.manifest = study, study.manifest
         self.is_whole = not is_summary(study.manifest)
 
-    @property
-    def name(self) -> str:
-        """Name of the study."""
-        return self.manifest["name"]
-
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """All jobs with their staleness."""
