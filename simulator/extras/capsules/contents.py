@@ -152,13 +152,13 @@ def _add(add: Callable[[bytes], None], name: str, rows: pd.DataFrame) -> None:
                 numbers = values.to_numpy(np.float64, na_value=np.nan)
             add(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
         else:
-            add(json.dumps(list(map(_plain, values.tolist()))).encode())
+            cells = zip(values, values.isna(), strict=True)
+            plain = [None if gone else _plain(value) for value, gone in cells]
+            add(json.dumps(plain).encode())
 
 
-def _plain(value: str | float | np.ndarray | None) -> list[object] | str | None:
-    if isinstance(value, np.ndarray):
-        return np.asarray(value).tolist()
-    return None if pd.isna(value) else str(value)
+def _plain(value: object) -> list[object] | str:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def left_out(manifest: Entry, packed: Collection[str]) -> dict[str, Entry]:

@@ -18,7 +18,6 @@ from ...parts.extras import extra
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.planning import Done, Task, claims_of
 from ...studies.progress import TaskProgress
-from .takers import take_one
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -119,6 +118,8 @@ class Cluster:
 
 def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
     from distributed import get_worker
+
+    from .takers import take_one  # the workers' part
 
     worker, last = get_worker(), [time.monotonic()]
 

@@ -18,19 +18,7 @@ from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, origins, planning, running, staged
-from ...studies.executors import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
-from ...studies.planning import (
-    CHECKPOINTS,
-    LOCKS,
-    OPEN,
-    UNFINISHED,
-    Done,
-    Task,
-    checkpoint_of,
-    claims_of,
-    done_of,
-    task_name,
-)
+from ...studies.planning import Done, Task
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from .claims import (
@@ -61,18 +49,18 @@ def execute(
     Returns:
         Its runs; 0 if another taker had ended it before it was claimed.
     """
-    if disk.exists(done_of(path, task.session, task.number)):
+    if disk.exists(planning.done_of(path, task.session, task.number)):
         return 0
     mine = Claimed(disk, claim)
     if int(claim.suffix[1:]) > MOST_CLAIMS:
-        found = failed(task, path, KILLED, mine)
+        found = executors.failed(task, path, executors.KILLED, mine)
     else:
-        found = attempt(task, path, progress, mine)
+        found = executors.attempt(task, path, progress, mine)
     with explained(path):
-        disk.make(path / LOCKS)
-    leave(found, task, path, mine)
+        disk.make(path / planning.LOCKS)
+    executors.leave(found, task, path, mine)
     with explained(path):
-        mine.remove(checkpoint_of(path, task.number))
+        mine.remove(planning.checkpoint_of(path, task.number))
     return len(task.runs)
 
 
@@ -88,17 +76,20 @@ def take_one(
         StudyError: as `executors.work`, or the task was given to another worker.
     """
     origins.check_worker(task.program)
-    place, name = claims_of(folder, task.session), task_name(task.number)
+    place, name = (
+        planning.claims_of(folder, task.session),
+        planning.task_name(task.number),
+    )
     claims = Claims(place, DISK, time.monotonic, LEASE_S)
-    done = done_of(folder, task.session, task.number)
-    with ONE_AT_A_TIME:
+    done = planning.done_of(folder, task.session, task.number)
+    with executors.ONE_AT_A_TIME:
         while not (known := read_journal(DISK, done, {}))[0]:
             if not DISK.exists(place):
-                raise is_over(folder)
+                raise executors.is_over(folder)
             with explained(folder):
-                DISK.make(folder / LOCKS)
+                DISK.make(folder / planning.LOCKS)
                 # A process of a study that was killed may still be at this task.
-                with DISK.lock(folder / LOCKS / name, wait=True):
+                with DISK.lock(folder / planning.LOCKS / name, wait=True):
                     pass
             for number, left in claims.look().get(name, {}).items():
                 if not left:
@@ -112,7 +103,7 @@ def take_one(
                 execute(task, folder, claim, progress, DISK)
                 ended = OVER
             except LostError:
-                raise is_over(folder) from None
+                raise executors.is_over(folder) from None
             finally:
                 claims.give(claim, ended)
     return Done(*known)
@@ -181,16 +172,16 @@ def take(
     while (
         session := _opened(scenario, path, beat_s, lease_s, disk, clock, wait)
     ) is not None:
-        place = claims_of(path, session)
+        place = planning.claims_of(path, session)
         tasks = _tasks(scenario, path, disk, checkpoint_s)
         claims = Claims(place, disk, clock, lease_s)
         while _is_open(place, disk):
             left_s = float("inf") if for_s is None else for_s - (clock() - start)
-            there = {*disk.names(path / LOCKS)}
+            there = {*disk.names(path / planning.LOCKS)}
             left = {
                 name: task
                 for name, task in tasks.items()
-                if done_of(path, session, task.number).name not in there
+                if planning.done_of(path, session, task.number).name not in there
             }
             fit = [n for n, task in left.items() if a_run_s * len(task.runs) < left_s]
             if left and not fit:
@@ -233,7 +224,7 @@ def _opened(
         manifest = read_manifest(path, disk)
         session = manifest["session"]
         mine = manifest.get(SHARED) == session
-        if mine and _is_open(claims_of(path, session), disk):
+        if mine and _is_open(planning.claims_of(path, session), disk):
             return session
         if manifest["status"] == "complete":
             return None
@@ -249,7 +240,7 @@ def _tasks(
     scenario: Scenario, path: Path, disk: Disk, checkpoint_s: float | None
 ) -> dict[str, Task]:
     entries = read_manifest(path, disk)["runs"]
-    open_ = {entry["task"] for entry in entries if entry["stop"] in OPEN}
+    open_ = {entry["task"] for entry in entries if entry["stop"] in planning.OPEN}
     folder = StudyFolder(path, disk, look=False)
     runs = running.expand(scenario)
     folder.read(inputs.collect(run.scenario for run in runs))
@@ -258,7 +249,7 @@ def _tasks(
         tasks = planning.roomy([task for task in known if task.number in open_])
         folder.check_versions()
     tasks = executors.in_order(running.of_session(folder, tasks, checkpoint_s))
-    return {task_name(task.number): task for task in tasks}
+    return {planning.task_name(task.number): task for task in tasks}
 
 
 def _teller(
@@ -280,7 +271,9 @@ def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
     """Ends a session whose tasks have ended, and the study unless rows were lost."""
     folder = StudyFolder(path, Claimed(disk, claim))
     here = folder.manifest.get(SHARED) == session  # else who has ended it was killed
-    lost = any(r["stop"] == UNFINISHED["stop"] for r in folder.manifest["runs"])
+    lost = any(
+        r["stop"] == planning.UNFINISHED["stop"] for r in folder.manifest["runs"]
+    )
     if here and not lost:
         folder.end()
     over = _over(claim.parent)
@@ -290,8 +283,8 @@ def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
         disk.remove_folder(claim.parent)
         if not (here and lost):  # else who takes next begins another session
             mine = Claimed(disk, over)
-            mine.remove_folder(path / CHECKPOINTS)
-            mine.remove_folder(path / LOCKS)
+            mine.remove_folder(path / planning.CHECKPOINTS)
+            mine.remove_folder(path / planning.LOCKS)
         disk.remove_folder(over)
 
 

@@ -146,11 +146,6 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
 
 
 def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
-    """Keeps the columns that are named, by what they are called here.
-
-    Raises:
-        DataError: The file has no column of such a name.
-    """
     for name in columns.values():
         if name not in table.frame:
             known = [str(each) for each in table.frame.columns]
@@ -194,11 +189,7 @@ def _timed(table: LogTable) -> int:
 
 
 def _checked(table: LogTable) -> "pd.DataFrame":
-    """Returns the log with all columns.
-
-    Raises:
-        DataError: a row says what cannot have been.
-    """
+    """Returns the log with all columns; refuses what cannot have been."""
     written, refuse = table.frame, table.refuse
     frame = written.copy()
     refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
@@ -250,11 +241,7 @@ def _checked(table: LogTable) -> "pd.DataFrame":
 
 
 def _check_commits(frame: "pd.DataFrame", table: LogTable) -> None:
-    """Checks which jobs make a version, and when, in place.
-
-    Raises:
-        DataError: a row says what cannot have been.
-    """
+    """Completes which jobs make a version, and when, in place."""
     if "commit" not in frame:
         if "applied_time" in frame:
             raise DataError(

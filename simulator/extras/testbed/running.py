@@ -145,11 +145,7 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
 
 
 def _refuse(played: SimulatedTimeline) -> None:
-    """Refuses what cannot be acted out on one machine.
-
-    Raises:
-        ScenarioError: saying what to do.
-    """
+    """Refuses what cannot be acted out on one machine."""
     protocol, num_clients = played.protocol, played.num_clients
     if played.quota is not None:
         raise ScenarioError(

@@ -179,7 +179,7 @@ def _by_busy(
 
     n = tokens.size
 
-    def off(line: np.ndarray, time: np.ndarray = time) -> np.ndarray:
+    def off(line: np.ndarray) -> np.ndarray:
         return (time / (line[0] + line[1] * busy)).sum(axis=1) / tokens - 1
 
     at, rates, left = _table(busy, time, tokens)
