@@ -12,8 +12,7 @@ from scipy import special
 from ....analysis.figures import style
 from ....analysis.figures.files import save_figure
 from ....analysis.files import replaced
-from ....analysis.markup import literal
-from ...parts.errors import printable
+from ....analysis.markup import literal, markdown
 
 if TYPE_CHECKING:
     from ...catalogue.laws.choosing import SeriesFit
@@ -73,9 +72,9 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     """
     folder, drawn = path.parent / "figures", []
     name = path.stem
-    head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
-    head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
-    head += [f"Room of {literal(printable(room))}.\n" for room in world.rooms]
+    head = [f"# {literal(world.tree['source'])}", "", WORDS, ""]
+    head += [f"Note: {literal(remark)}\n" for remark in world.remarks]
+    head += [f"Room of {literal(room)}.\n" for room in world.rooms]
     for slowdown in world.tree["clients"].get("slowdowns", ()):
         who = "Clients of a room" if "clients" in slowdown else "All clients"
         stages, every = " and ".join(slowdown["stages"]), slowdown["every"]
@@ -87,9 +86,7 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
             for stem, figure in figures(world.fits):
                 drawn += save_figure(figure, folder / f"{name}-{stem}", forms)
                 head += [f"![{stem}](figures/{name}-{stem}.{forms[0]})", ""]
-    frame = table(world.fits).map(lambda cell: literal(printable(str(cell))))
-    rows = [frame.columns, ["---"] * len(frame.columns), *frame.to_numpy()]
-    text = "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows), ""])
+    text = "\n".join([*head, markdown(table(world.fits))])
     page = path.with_suffix(".md")
     with replaced(page) as new:
         new.write_text(text, encoding="utf-8")
