@@ -1,7 +1,6 @@
 """Losses that have left the scale on which they began, and runs that diverged."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,7 +66,7 @@ def warnings(study: Study) -> Iterator[str]:
     yield from _unlearned(study)
     factors = factors.drop(lost.index, errors="ignore")
     if len(factors):
-        run: Any = factors.idxmax()
+        run = factors.index[int(factors.argmax())]
         first, last = ends.loc[run, ["first", "last"]]
         yield (
             f"{_named(table.loc[run])} left the scale of its loss: {name} began "
@@ -90,8 +89,7 @@ def _unlearned(study: Study) -> Iterator[str]:
     gains = (means["last"] - means["first"]).dropna()
     if gains.empty:
         return
-    best: Any = gains.idxmax()
-    first, last = means.loc[best]
+    first, last = means.loc[gains.index[int(gains.argmax())]]
     if last - first < LEARNED * (1 - first):
         yield (
             f"nothing was learned: {metric} began at {first:.3g} and ended at "

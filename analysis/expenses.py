@@ -1,7 +1,6 @@
 """Joules that clients have drawn, from the jobs of a study."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +8,7 @@ import pandas as pd
 from ..simulator.files.study import Study, is_summary
 from ..simulator.files.study.jobs import incidents_of, jobs_of
 from ..simulator.world.expenses import Expenses
+from .facts import Entry
 
 
 def joules(study: Study, evaluations: pd.DataFrame) -> pd.Series | None:
@@ -52,7 +52,7 @@ def spent_by_activity(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(names))
 
 
-def _each(study: Study) -> Iterator[tuple[dict[str, Any], Expenses]]:
+def _each(study: Study) -> Iterator[tuple[Entry, Expenses]]:
     for entry in () if is_summary(study.manifest) else study.manifest["runs"]:
         if "tariffs" in entry and "virtual_s" in entry:
             run, until = entry["run"], float(entry["virtual_s"])

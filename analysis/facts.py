@@ -5,19 +5,38 @@ an earlier version have none, and nothing replaces it.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 from ..simulator.parts.errors import printed
 
 Entry = Mapping[str, Any]
 """JSON of a manifest, or a part of it: a run, a scenario, a law."""
+Value = TypeVar("Value")
 
 
-def of(entry: Entry, name: str) -> Any:
-    """Returns a fact of a run; None where it was not noted."""
-    return (entry.get("facts") or {}).get(name)
+class Facts(TypedDict, total=False):
+    """Facts of a run, by the words that `described` has for them."""
+
+    averages: bool
+    closed_forms: dict[str, dict[str, int | bool]]
+    entities: str
+    in_rounds: bool
+    is_reference: bool
+    pooled: bool
+    queues: list[str]
+    queues_jobs: bool
+    refreshes_all: bool
+    resources: dict[str, str]
+    scheduling: str
+    stages: dict[str, str]
+    symbols: str
 
 
-def short(value: object) -> Any:
+def of(entry: Entry) -> Facts:
+    """Returns the facts of a run; those that were not noted are missing."""
+    return entry.get("facts") or {}
+
+
+def short(value: Value) -> Value | str:
     """Returns a swept value for a column: a number or word as it is, others printed."""
     return printed(value) if isinstance(value, Mapping | list | tuple) else value

@@ -9,7 +9,6 @@ from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
 from ..simulator.parts.errors import suggestion
 from ..simulator.parts.metrics import Metric
-from .expenses import joules
 from .facts import Entry, short
 
 FIRST_OPTIONAL = {
@@ -38,6 +37,11 @@ COUNTED = (
     *("upload_bytes", "download_bytes", "bytes", "epsilon", "joules"),
 )
 """Counts up to an evaluation, columns of `tidy`."""
+
+
+def unit_of(counted: str) -> str:
+    """Returns the unit of a count in words, such as `s` or `commits`."""
+    return "s" if counted == "time" else counted
 
 
 def validated(frame: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -309,6 +313,8 @@ def tidy(study: Study) -> pd.DataFrame:
     Raises:
         StudyError: No run has ended, or a table is damaged.
     """
+    from .expenses import joules  # few studies have rates
+
     table = evaluations(study)
     if "seed" in (known := runs(study)):
         table = table.merge(known[["run", "seed"]], on="run", validate="many_to_one")

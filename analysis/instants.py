@@ -1,13 +1,12 @@
 """What a metric was at an instant: after some seconds, commits or bytes."""
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import StudyError, StudyWarning
-from .frames import Study, groups, metric_of, runs
+from .frames import Study, groups, metric_of, runs, unit_of
 from .phases import evaluations_by
 from .statistics import UNKNOWN, t_interval
 from .targets import for_means, lost, or_worse
@@ -18,31 +17,16 @@ ENDS = {"time": "virtual_s"}
 """Columns of runs with what was counted at their end, where they are not called so."""
 
 
-class Instant(NamedTuple):
-    """A count, and how far it has come.
-
-    Attributes:
-        counted: One of `frames.COUNTED` or `phases.PHASES`.
-        value: Value of the count, in its unit.
-    """
-
-    counted: str
-    value: float
-
-    @property
-    def unit(self) -> str:
-        """Its unit in words, such as `s` or `commits`."""
-        return "s" if self.counted == "time" else self.counted
-
-    def __str__(self) -> str:
-        """Words such as `60 s`, or `500 commits`."""
-        return f"{self.value:g} {self.unit}"
+def in_words(at: float, against: str = "time") -> str:
+    """Returns words such as `60 s`, or `500 commits`."""
+    return f"{at:g} {unit_of(against)}"
 
 
-def too_late(study: Study, when: Instant) -> StudyError:
+def too_late(study: Study, at: float, against: str) -> StudyError:
     """Returns what is wrong with an instant that no run has come to."""
     return StudyError(
-        f"no run of study {study.manifest['name']!r} lasted for {when}; take less"
+        f"no run of study {study.manifest['name']!r} lasted for "
+        f"{in_words(at, against)}; take less"
     )
 
 
@@ -89,13 +73,14 @@ def values_at(
     return or_worse(study, metric, found, bad)
 
 
-def seen_at(study: Study, metric: str, when: Instant) -> str:
+def seen_at(study: Study, metric: str, at: float, against: str = "time") -> str:
     """Returns when a metric was evaluated for an instant, in words; "" if just then."""
-    seen = values_at(study, metric, when.value, when.counted)["evaluated"].dropna()
+    seen = values_at(study, metric, at, against)["evaluated"].dropna()
     ends = dict.fromkeys(f"{end:.4g}" for end in (seen.min(), seen.max()))
-    if seen.empty or seen.min() == when.value:
+    if seen.empty or seen.min() == at:
         return ""
-    return f"After {when}: as evaluated at {' to '.join(ends)} {when.unit}"
+    unit = unit_of(against)
+    return f"After {in_words(at, against)}: as evaluated at {' to '.join(ends)} {unit}"
 
 
 def value_at(
@@ -122,7 +107,7 @@ def value_at(
     found = means_at(study, metric, at, against)
     if gone := found.loc[found["known"] == 0, "group"].tolist():
         warnings.warn(
-            f"no run of {', '.join(gone)} lasted for {Instant(against, at)}: there is "
+            f"no run of {', '.join(gone)} lasted for {in_words(at, against)}: there is "
             f"no value then (NaN); take less",
             StudyWarning,
             stacklevel=2,

@@ -5,7 +5,7 @@ number, an expression in m and M or a list: an array of one value, or of one per
 """
 
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from pydantic import TypeAdapter
 
 from ..simulator.parts.expressions import depends_on_client, evaluate, per_client
-from ..simulator.world.laws.base import AnyLaw, Law
+from ..simulator.world.laws.base import AnyLaw, ClosedForm, Law
 from ..simulator.world.laws.distributions import is_discrete
-from ..simulator.world.laws.usual import Distribution, Family
 from .facts import Entry
-from .theory import Lattice
+from .theory import Delay, Lattice
 
 LOSING = ("availability", "leave", "crashes", "loss", "join")
 """Entries by which a client is away, or its jobs are lost."""
@@ -47,22 +46,11 @@ class Laws(NamedTuple):
     """The laws of a group's clients, of one family.
 
     Attributes:
-        family: Family, as `simulator.laws.ClosedForm` has it; None if all durations are
-            constant.
-        shapes: Family's parameters, each of one value or of one per client.
-        loc: Location in the family's own unit; constant durations in seconds.
-        scale: Scale of the law, seconds.
-        shift: Shift of the law, seconds.
-        independent: Whether a client's draws do not depend on those before them.
+        form: Family and parameters.
         number: n, clients.
     """
 
-    family: Family | None
-    shapes: dict[str, Float[np.ndarray, " _"]]
-    loc: Float[np.ndarray, " _"]
-    scale: Float[np.ndarray, " _"]
-    shift: Float[np.ndarray, " _"]
-    independent: bool
+    form: ClosedForm
     number: int
 
     def rates(self) -> Float[np.ndarray, " n"]:
@@ -72,10 +60,10 @@ class Laws(NamedTuple):
             ValueError: They are other laws, or draws depend on those before them.
         """
         self.check_independent()
-        name = getattr(self.family, "name", None)
-        if name != "expon" or (self.loc + self.shift).any():
+        name = getattr(self.form.family, "name", None)
+        if name != "expon" or (self.form.loc + self.form.shift).any():
             raise ValueError("the law is not exponential")
-        return np.broadcast_to(1 / self.scale, self.number)
+        return np.broadcast_to(1 / self.form.scale, self.number)
 
     def check_independent(self) -> None:
         """Refuses draws that depend on those before them, where a formula does not.
@@ -83,17 +71,16 @@ class Laws(NamedTuple):
         Raises:
             ValueError: They do.
         """
-        if not self.independent:
+        if not self.form.independent:
             raise ValueError("a client's draws depend on those before them")
 
-    def distinct(self) -> list[tuple[Distribution | Lattice, int]]:
+    def distinct(self) -> list[tuple[Delay, int]]:
         """Returns the different laws as `analysis.theory` takes them, and their number.
 
         Ordered by their parameters.
         """
-        columns = np.broadcast_arrays(
-            self.loc, self.scale, self.shift, *self.shapes.values()
-        )
+        _, shapes, loc, scale, shift, _ = self.form
+        columns = np.broadcast_arrays(loc, scale, shift, *shapes.values())
         stacked = np.stack(columns, axis=1)
         rows, counts = np.unique(stacked, axis=0, return_counts=True)
         if len(stacked) == 1:  # of all clients
@@ -103,15 +90,14 @@ class Laws(NamedTuple):
             for row, count in zip(rows, counts, strict=True)
         ]
 
-    def _frozen(
-        self, loc: float, scale: float, shift: float, *shapes: float
-    ) -> Distribution | Lattice:
-        if self.family is None:
+    def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Delay:
+        family = self.form.family
+        if family is None:
             return Lattice(_Zero(), 1.0, loc)
-        values = dict(zip(self.shapes, shapes, strict=True))
-        if is_discrete(self.family):
-            return Lattice(self.family(**values, loc=loc), scale, shift)
-        return self.family(**values, loc=loc + shift, scale=scale)
+        values = dict(zip(self.form.shapes, shapes, strict=True))
+        if is_discrete(family):
+            return Lattice(family(**values, loc=loc), scale, shift)
+        return family(**values, loc=loc + shift, scale=scale)
 
 
 class ScenarioWorld:
@@ -250,7 +236,7 @@ def laws(config: Entry, number: int) -> Laws:
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.
     """
-    return Laws(*_law(config).closed_form(number), number)
+    return Laws(_law(config).closed_form(number), number)
 
 
 def means(config: Entry, number: int) -> Float[np.ndarray, " n"]:
@@ -271,17 +257,21 @@ def _law(config: Entry) -> Law:
 
 
 @cache
-def _reader() -> TypeAdapter[Any]:
+def _reader() -> TypeAdapter[Law]:
     return TypeAdapter(AnyLaw)
 
 
-def distinct(groups: list[Laws]) -> tuple[list[Distribution | Lattice], list[int]]:
+def distinct(groups: list[Laws]) -> tuple[list[Delay], list[int]]:
     """Returns the different laws of all groups' clients, and how many have each."""
     pairs = [pair for group in groups for pair in group.distinct()]
     return [law for law, _ in pairs], [count for _, count in pairs]
 
 
-def column(quantity: Any, number: int, name: str) -> Float[np.ndarray, " _"]:
+def column(
+    quantity: float | str | list[float] | tuple[float, ...] | dict[str, object],
+    number: int,
+    name: str,
+) -> Float[np.ndarray, " _"]:
     """Returns a quantity's value for every client, or one for all."""
     if isinstance(quantity, dict):
         raise ValueError(f"{name} is drawn for every client")

@@ -1,4 +1,4 @@
-"""Frames and texts as Markdown, and as CSV that no spreadsheet computes."""
+"""Frames and texts as Markdown, as CSV that no spreadsheet computes, and as YAML."""
 
 import math
 import re
@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import pandas as pd
 
 from ..simulator.parts.errors import UserError, printable
+from ..simulator.scenario import dialect
+from ..simulator.scenario.reading import without_nothing
+from .facts import Entry
 
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""
@@ -47,6 +50,16 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
     return "" if value is None or value is pd.NA else literal(str(value))
+
+
+def yaml_of(scenario: Entry) -> str:
+    """Returns the scenario of a manifest as YAML that can be run.
+
+    Entries without a value are left out, but in variants, where they remove something.
+    """
+    plain = {k: v for k, v in scenario.items() if k not in ("variants", "sweep")}
+    kept = {k: v for k, v in scenario.items() if k not in plain and v}
+    return dialect.dump(without_nothing(plain) | kept)
 
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

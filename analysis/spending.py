@@ -1,7 +1,5 @@
 """What clients spend of their privacy, what that protects, and whether it was swept."""
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import pandas as pd
 
@@ -9,45 +7,34 @@ from .frames import Study, accounts, follow, joined, runs, swept_columns
 from .targets import final_quantities
 
 
-class Spent(NamedTuple):
-    """What the clients of a group have spent at the end.
+def spending(study: Study) -> pd.DataFrame:
+    """Returns what each group's clients have spent, where that is accounted for.
 
-    Attributes:
-        epsilon: The largest of a client and replicate, by the first accountant.
-        proof: `formal`, `approx.` of a formal one, or `paper's` own accounting.
-        protects: What it protects; empty where a study is older than such words.
-        basis: Accountant and delta, in words.
+    Returns:
+        By group: epsilon, the largest of a client and replicate, by the first
+        accountant; proof, `formal`, `approx.` of a formal one, or `paper's` own
+        accounting; protects, what it protects, empty where a study is older than such
+        words; and basis, accountant and delta in words.
     """
-
-    epsilon: float
-    proof: str
-    protects: str
-    basis: str
-
-
-def spending(study: Study) -> dict[str, Spent]:
-    """Returns what each group's clients have spent, where that is accounted for."""
-    found: dict[str, Spent] = {}
-    told: Any = accounts(study)
+    columns = pd.Index(["epsilon", "proof", "protects", "basis"])
+    told = accounts(study)
     if not told:
-        return found
+        return pd.DataFrame(columns=columns)
     table = joined(study, "privacy").dropna(subset="epsilon")
-    first = table["run"].map(lambda run: told[run]["accountants"][0])
+    first = table["run"].map({run: of["accountants"][0] for run, of in told.items()})
     last = table["time"] == table.groupby("run")["time"].transform("max")
     table = table[last & (table["accountant"] == first)]
+    found = {}
     for group, mine in table.groupby("group", sort=False):
         of_runs = [told[run] for run in mine["run"].unique()]
         proof = "paper's"
         if all(entry.get("formal") for entry in of_runs):
             proof = "formal" if bool(mine["formal"].all()) else "approx."
         entry = of_runs[0]
-        found[str(group)] = Spent(
-            float(mine["epsilon"].max()),
-            proof,
-            entry.get("protects", ""),
-            f"{entry['accountants'][0]} at δ = {entry['delta']:g}",
-        )
-    return found
+        basis = f"{entry['accountants'][0]} at δ = {entry['delta']:g}"
+        epsilon = float(mine["epsilon"].max())
+        found[str(group)] = epsilon, proof, entry.get("protects", ""), basis
+    return pd.DataFrame.from_dict(found, orient="index", columns=columns)
 
 
 def protected(study: Study, counted: str = "epsilon") -> str:

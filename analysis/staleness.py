@@ -237,7 +237,7 @@ def staleness_law(study: Study, group: str) -> Law | None:
     rates = _rates(of_group[0])
     if rates is None or not rates.size:
         return None
-    if quantity != "contribution" and not facts.of(of_group[0], "refreshes_all"):
+    if quantity != "contribution" and not facts.of(of_group[0]).get("refreshes_all"):
         return None
 
     def law(client: int) -> tuple[np.ndarray, np.ndarray]:
@@ -293,7 +293,7 @@ def quantile(frame: pd.DataFrame, part: float) -> float:
 
 
 def _rates(entry: Entry) -> np.ndarray | None:
-    known = facts.of(entry, "closed_forms") or ()
+    known = facts.of(entry).get("closed_forms") or ()
     scenario = entry.get("scenario")
     if "memoryless" not in known or not scenario or entry.get("overhead_s"):
         return None

@@ -1,29 +1,19 @@
 """The closing table of a study."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..simulator.parts.errors import ranges
-from . import doubts, racing
+from . import doubts, frames, racing, targets
 from .escapes import chance, escapes
 from .expenses import joules_by_end
-from .frames import Study, described, evaluations, first_metric, groups, runs
-from .spending import Spent, protected, spending, swept
+from .frames import Study
+from .spending import protected, spending, swept
 from .staleness import exact, measured
 from .statistics import MIDDLE, t_interval
-from .targets import (
-    RANGES,
-    MetricTarget,
-    default_target,
-    final_values,
-    mean_interval,
-    not_reached,
-    share_of_best,
-    time_to_default,
-)
+from .targets import MetricTarget
 
 WIDTH = 7
 """Characters of a number, so that names of 16 and all columns fit into 80."""
@@ -57,23 +47,24 @@ def summary(study: Study) -> pd.DataFrame:
     its interval is a 95 % t-interval over the replicates that did not diverge, which
     are counted where some did, or their range where that leaves what the metric can be.
     """
-    metric = first_metric(study.manifest)
-    target, times = time_to_default(study)
-    share = share_of_best(study, target.metric)
+    metric = frames.first_metric(study.manifest)
+    target, times = targets.time_to_default(study)
+    share = targets.share_of_best(study, target.metric)
     times = times.set_index("group").to_dict("index")
-    finals = final_values(study, metric)
-    stale = staleness(study).reindex(groups(study)).to_dict("index")
-    ended, spent, escaped = runs(study), spending(study), escapes(study)
-    rows, of_groups = [], costs(study)
-    for group in groups(study):
+    finals = targets.final_values(study, metric)
+    stale = staleness(study).reindex(frames.groups(study)).to_dict("index")
+    ended, escaped = frames.runs(study), escapes(study)
+    spent = spending(study).to_dict("index")
+    rows, of_groups = [], costs(study).to_dict("index")
+    for group in frames.groups(study):
         mine = ended[ended["group"] == group]
         time, ages = times[group], stale[group]
         final = finals.loc[finals["group"] == group, "value"].to_numpy(np.float64)
-        took: Any = of_groups.loc[group].to_dict()
+        took = of_groups[group]
         made = _two(took.pop("commits"), took.pop("MB"))
         median = _number(time["median"])
         if np.isinf(time["median"]):
-            median = not_reached(time["after"])
+            median = targets.not_reached(time["after"])
         reached = f"({int(time['reached'])}/{int(time['replicates'])})"
         row: dict[str, object] = {"group": group}
         row[_heading(target, share)] = f"{median}\n{reached}"
@@ -84,8 +75,9 @@ def summary(study: Study) -> pd.DataFrame:
         if "contributions" in took:
             row["contributions"] = _number(took.pop("contributions"))
         if spent:
-            row["epsilon"] = _epsilon(spent.get(group))
-        row |= {name: _number(amount) for name, amount in took.items()}
+            own = spent.get(group)
+            row["epsilon"] = f"{_number(own['epsilon'])}\n{own['proof']}" if own else ""
+        row |= {str(name): _number(amount) for name, amount in took.items()}
         row["commits/real s"] = float((mine["commits"] / mine["elapsed_s"]).mean())
         row["stop"] = _stop(mine, escaped)
         rows.append(row)
@@ -98,7 +90,7 @@ def costs(study: Study) -> pd.DataFrame:
     Columns commits; contributions, where a commit may apply several; MB sent, up and
     down; and joules that clients drew, where they have rates.
     """
-    ended, last = runs(study), evaluations(study).groupby("run").last()
+    ended, last = frames.runs(study), frames.evaluations(study).groupby("run").last()
     found = ended[["group", "commits"]]
     if apply_several(study):
         found = found.assign(contributions=ended["run"].map(last["contributions"]))
@@ -111,10 +103,10 @@ def costs(study: Study) -> pd.DataFrame:
 
 def notes(study: Study) -> list[str]:
     """Returns what the columns of `summary` are, a sentence each."""
-    target = default_target(study)
+    target = targets.default_target(study)
     goal = f"{target.metric} {target.value:.3g}"
     if not target.stated:
-        share = share_of_best(study, target.metric)
+        share = targets.share_of_best(study, target.metric)
         goal += f", {share} the best group's final value"
     named = f"{target.value:.3g}"
     if not target.is_known:
@@ -125,10 +117,10 @@ def notes(study: Study) -> list[str]:
         f"reached it"
     )
     final = "mean of the last tenth of a run's evaluations, ± 95 % t-interval over"
-    final += f" replicates, or {RANGES}"
+    final += f" replicates, or {targets.RANGES}"
     megabytes = "megabytes sent by then, up and down"
-    metric = first_metric(study.manifest)
-    known = described(study, metric)
+    metric = frames.first_metric(study.manifest)
+    known = frames.described(study, metric)
     unit = f"{known.unit}, " if known.unit else ""
     found = [
         f"s to {named}: {to_target}",
@@ -176,35 +168,36 @@ def _period(study: Study) -> str:
     if not given:
         return "alone"
     unit, period = next(iter(given.items()))
-    return f"every {period:g} {'s' if unit == 'time' else unit}"
+    return f"every {period:g} {frames.unit_of(unit)}"
 
 
 def apply_several(study: Study) -> bool:
     """Says whether commits of some run apply another number of contributions."""
-    made = evaluations(study)
+    made = frames.evaluations(study)
     return bool((made["contributions"] != made["commits"]).any())
 
 
 def _words_on_megabytes(study: Study) -> list[str]:
-    last = evaluations(study).groupby("run").last()
+    last = frames.evaluations(study).groupby("run").last()
     last["sent"] = last["upload_bytes"] + last["download_bytes"]
-    table: Any = last.groupby("group")[["sent", "messages"]].mean()
+    table = last.groupby("group")[["sent", "messages"]].mean()
     sent = table["sent"].loc[table["sent"] > 0]
     if len(sent) < 2 or sent.max() < UNLIKE * sent.min():
         return []
+    messages = table["messages"]
     words = (
-        f"{row.name} {row['messages']:.0f} messages of "
-        f"{row['sent'] / max(1, row['messages']) / 1e3:.3g} kB"
-        for row in (table.loc[sent.idxmax()], table.loc[sent.idxmin()])
+        f"{group} {messages[group]:.0f} messages of "
+        f"{sent[group] / max(1, messages[group]) / 1e3:.3g} kB"
+        for group in (str(sent.idxmax()), str(sent.idxmin()))
     )
     return [f"MB differ {sent.max() / sent.min():.0f}-fold: {', '.join(words)}"]
 
 
 def _words_on_privacy(study: Study) -> list[str]:
     spent = spending(study)
-    if not spent:
+    if spent.empty:
         return []
-    by = " or ".join(dict.fromkeys(each.basis for each in spent.values()))
+    by = " or ".join(spent["basis"].unique())
     parts = [f"epsilon: of the client that spent most, by {by}", protected(study)]
     if len(spent) > 1 and (why := swept(study)[-1]):
         parts.append(f"no figure goes over ε, as {why}")
@@ -236,10 +229,6 @@ def staleness(study: Study) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def _epsilon(spent: Spent | None) -> str:
-    return f"{_number(spent.epsilon)}\n{spent.proof}" if spent else ""
-
-
 def _stop(runs_of_group: pd.DataFrame, escaped: pd.Series) -> str:
     mine = runs_of_group.loc[runs_of_group["stop"] != "diverged", "run"]
     words = ",\n".join(dict.fromkeys(runs_of_group["stop"]))
@@ -258,7 +247,7 @@ def _heading(target: MetricTarget, share: str) -> str:
 
 def _plus_minus(study: Study, metric: str, values: np.ndarray) -> str:
     known = values[np.isfinite(values)]
-    interval = mean_interval(study, metric, known)
+    interval = targets.mean_interval(study, metric, known)
     lines = [_number(interval.mean) if known.size else "none"]
     if interval != t_interval(known) and np.isfinite(interval.low):
         low, high = (_number(end, WIDTH - 2) for end in interval[1:])

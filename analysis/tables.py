@@ -8,39 +8,19 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..simulator.parts.errors import printable
-from . import claims, instants
+from . import claims, instants, statistics, targets
 from .escapes import chance
 from .figures import style
 from .frames import Study, first_metric, groups, runs, titled
-from .instants import Instant
 from .markup import markdown
 from .spending import protected, spending
-from .statistics import (
-    DIGITS,
-    MEDIANS,
-    MIDDLE,
-    Interval,
-    interval_name,
-    rounded,
-    short,
-    t_interval,
-)
 from .summary import costs, staleness
-from .targets import (
-    RANGES,
-    final_values,
-    mean_interval,
-    not_reached,
-    resolution,
-    time_to_default,
-    times_to_target,
-)
 
 AT_TARGET = (
     " Runs that reached stop.target ended there: their final values are of then."
@@ -112,23 +92,23 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     metric = first_metric(study.manifest)
     known = groups(study)
     columns: dict[str, list] = {"group": list(known)}
-    finals = final_values(study, metric).groupby("group")["value"]
+    finals = targets.final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for time in dict.fromkeys(at):
-        of_group: Any = instants.means_at(study, metric, time).set_index("group")
+        of_group = _by_group(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
-        columns[f"{style.in_words(metric)} after {Instant('time', time)}"] = [
-            _within(study, metric, _cell(of_group.loc[group]), of_runs.get_group(group))
+        columns[f"{style.in_words(metric)} after {instants.in_words(time)}"] = [
+            _within(study, metric, _cell(of_group[group]), of_runs.get_group(group))
             for group in known
         ]
-    target, reached = time_to_default(study)
-    times: Any = reached.set_index("group")
+    target, reached = targets.time_to_default(study)
+    times = _by_group(reached)
     goal = f"{style.in_words(target.metric)} {target.value:.3g}"
     columns[f"s to {goal if target.is_known else 'target'}"] = [
-        _cell(times.loc[group]) for group in known
+        _cell(times[group]) for group in known
     ]
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
@@ -190,27 +170,29 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
     """Returns what the columns of `results` are, for a caption."""
-    target, reached = time_to_default(study)
+    target, reached = targets.time_to_default(study)
     few, known = int(reached["replicates"].min()), ""
     if target.is_known:
-        known = resolution(times_to_target(study, target.metric, target.value))
-    interval = f" [{interval_name(few)}]" if few > 1 else ""
+        known = targets.resolution(
+            targets.times_to_target(study, target.metric, target.value)
+        )
+    interval = f" [{statistics.interval_name(few)}]" if few > 1 else ""
     metric = first_metric(study.manifest)
-    seen = (instants.seen_at(study, metric, Instant("time", time)) for time in at)
+    seen = (instants.seen_at(study, metric, time) for time in at)
     earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
     at_target = AT_TARGET if (runs(study)["stop"] == "target").any() else ""
     return (
         f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
-        f"95 % t-interval, or {RANGES}. "
-        f"Times: median{interval}{known and f', {known}'}; {MIDDLE}. In parentheses: "
-        f"replicates that count, where not all do. Staleness in commits; MB up and "
-        f"down.{earlier}{_of_privacy(study)}{_unfinished(study)}{at_target}"
+        f"95 % t-interval, or {targets.RANGES}. "
+        f"Times: median{interval}{known and f', {known}'}; {statistics.MIDDLE}. In "
+        f"parentheses: replicates that count, where not all do. Staleness in commits; "
+        f"MB up and down.{earlier}{_of_privacy(study)}{_unfinished(study)}{at_target}"
     )
 
 
 def method(study: Study) -> str:
     """Returns how the numbers of `results` were found, and how sure divergence is."""
-    return f"Of medians {MEDIANS}. {chance(study)}."
+    return f"Of medians {statistics.MEDIANS}. {chance(study)}."
 
 
 def _unfinished(study: Study) -> str:
@@ -225,35 +207,41 @@ def _unfinished(study: Study) -> str:
 
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     spent = spending(study)
+    epsilons = spent["epsilon"].map(lambda epsilon: f"{epsilon:.{statistics.DIGITS}g}")
     columns = {
-        "ε": {g: f"{s.epsilon:.{DIGITS}g} ({s.proof})" for g, s in spent.items()},
-        "protects": {g: s.protects for g, s in spent.items()},
+        "ε": epsilons + " (" + spent["proof"] + ")",
+        "protects": spent["protects"],
     }
     return {
-        name: [cells.get(group, "") for group in known]
+        name: cells.reindex(known, fill_value="").tolist()
         for name, cells in columns.items()
-        if any(cells.values())
+        if cells.any()
     }
 
 
 def _of_privacy(study: Study) -> str:
-    by = dict.fromkeys(each.basis for each in spending(study).values())
-    if not by:
+    by = spending(study)["basis"].unique()
+    if not len(by):
         return ""
     words = "; ".join(filter(None, (" or ".join(by), protected(study))))
     return f" ε is that of the client that spent most, by {words}."
 
 
-def _cell(row: pd.Series) -> Cell:
-    estimate, low, high, known, replicates, *after = map(float, row)
+def _by_group(table: pd.DataFrame) -> dict[str, list[float]]:
+    rows = table.itertuples(index=False, name=None)
+    return {str(group): numbers for group, *numbers in rows}
+
+
+def _cell(numbers: Sequence[float]) -> Cell:
+    estimate, low, high, known, replicates, *after = map(float, numbers)
     symmetric = not after
     return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
 
 
 def _mean(study: Study, metric: str, values: pd.Series) -> Cell:
     there = values.dropna().to_numpy(np.float64)
-    found = mean_interval(study, metric, there)
-    symmetric = np.isnan(found.low) or found == t_interval(there)
+    found = targets.mean_interval(study, metric, there)
+    symmetric = np.isnan(found.low) or found == statistics.t_interval(there)
     return Cell(*found, there.size, len(values), bool(symmetric))
 
 
@@ -277,7 +265,7 @@ def _head(name: str) -> str:
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
         return _told(cell) + _counted(cell)
-    return short(cell) if isinstance(cell, float) else cell
+    return statistics.short(cell) if isinstance(cell, float) else cell
 
 
 def _in_latex(cell: object) -> str:
@@ -294,13 +282,13 @@ def _in_latex(cell: object) -> str:
 def _told(cell: Cell) -> str:
     mean, low, high = cell.estimate, cell.low, cell.high
     if np.isinf(mean):
-        return not_reached(cell.after)
+        return targets.not_reached(cell.after)
     if np.isnan(mean):
         return "-"
     if cell.symmetric and not np.isnan(low):
         half = (high - low) / 2
-        return f"{rounded(mean, half)} ± {rounded(half, half)}"
-    return str(Interval(mean, low, high))
+        return f"{statistics.rounded(mean, half)} ± {statistics.rounded(half, half)}"
+    return str(statistics.Interval(mean, low, high))
 
 
 def _counted(cell: Cell) -> str:

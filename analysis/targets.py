@@ -9,7 +9,16 @@ import pandas as pd
 
 from ..simulator.files.study import StudyError
 from ..simulator.scenario.tuning import objective
-from .frames import Study, described, evaluations, first_metric, groups, metric_of, runs
+from .frames import (
+    Study,
+    described,
+    evaluations,
+    first_metric,
+    groups,
+    metric_of,
+    runs,
+    unit_of,
+)
 from .phases import evaluations_by
 from .statistics import (
     Interval,
@@ -277,7 +286,7 @@ def times_to_target(
     return pd.DataFrame(rows, columns=columns)
 
 
-def resolution(times: pd.DataFrame, unit: str = "s") -> str:
+def resolution(times: pd.DataFrame, against: str = "time") -> str:
     """Returns how closely times to a target are known, in words; "" if none is.
 
     Evaluations alone see a target reached: a time is known up to the one before.
@@ -287,6 +296,7 @@ def resolution(times: pd.DataFrame, unit: str = "s") -> str:
     if apart.empty:
         return ""
     ends = dict.fromkeys(f"{end:.3g}" for end in (apart.min(), apart.max()))
+    unit = unit_of(against)
     return f"resolution {' to '.join(ends)} {unit} (between evaluations)"
 
 

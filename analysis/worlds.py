@@ -5,7 +5,6 @@ from types import ModuleType
 from ..simulator.files.study import StudyError
 from ..simulator.parts.attached import worlds
 from .facts import Entry
-from .timelines import report as of_clients
 
 
 def report_of(manifest: Entry) -> ModuleType:
@@ -16,7 +15,9 @@ def report_of(manifest: Entry) -> ModuleType:
     """
     kind = manifest["kind"]
     if kind == "timeline":
-        return of_clients
+        from .timelines import report  # no other world needs it
+
+        return report
     found = {world.kind: world.report for world in worlds()}
     if kind not in found:
         known = ", ".join(["timeline", *found])

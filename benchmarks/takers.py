@@ -43,10 +43,9 @@ TAKER = """
 import sys
 from pathlib import Path
 from stalesim.simulator.extras.clusters import takers
-from stalesim.simulator.extras.clusters.claims import Pace
 from stalesim.simulator.studies.running import scenario_of
 folder = Path(sys.argv[1])
-takers.take(scenario_of(folder), folder, pace=Pace(0.2, 2.0))
+takers.take(scenario_of(folder), folder, beat_s=0.2, lease_s=2.0)
 """
 
 

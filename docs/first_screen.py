@@ -79,11 +79,8 @@ def _draw_curves(axes: Axes, study: Study, looks: dict[str, style.Look]) -> None
     times: Any = time_to_target(study, metric, target.value).set_index("group")
     for group, look in looks.items():
         curve = curves[group].query("x <= @LEARNT_S")
-        low, high, _ = layout.within(
-            *(study, metric),
-            curve["low"].to_numpy(),
-            curve["high"].to_numpy(),
-        )
+        cut = layout.Cut(study, metric)
+        low, high = cut.within(curve["low"].to_numpy(), curve["high"].to_numpy())
         x, color = curve["x"].to_numpy(), look.color
         axes.fill_between(x, low, high, step="post", color=color, alpha=0.18, lw=0)
         median = float(times.loc[group, "median"])

@@ -22,7 +22,7 @@ from scipy import stats
 
 from stalesim.analysis import bounds
 from stalesim.analysis.bounds import Sample
-from stalesim.analysis.claims import UNDECIDED, ReplicatePlan, judge, verdict
+from stalesim.analysis.claims import UNDECIDED, judge, verdict
 from stalesim.analysis.claims.measured import read_csv
 from stalesim.analysis.claims.sequential import ERROR, least
 from stalesim.simulator.scenario.reading import read
@@ -49,7 +49,7 @@ def stated(row: Any, asked: str) -> str:
     """Returns the verdict on a claim, or that its interval takes the place of one.
 
     Args:
-        row: Finding, of `claims.csv`.
+        row: Row of `claims.csv`.
         asked: Replicates that it needs.
     """
     has_interval = row.replicates >= least(1)
@@ -91,7 +91,7 @@ def of_study(folder: Path) -> pd.DataFrame:
             mock.patch.multiple(bounds, **above),
             mock.patch.multiple(verdict, **above),
         ):
-            judged = judge(measured, claims, ReplicatePlan(n))
+            judged = judge(measured, claims, n)
         p = judged.assign(study=folder.name).drop_duplicates(KEY).set_index(KEY)["p"]
         mine = p.reindex(pd.MultiIndex.from_frame(open_[KEY])).to_numpy(np.float64)
         passes = mine * open_["factor"].to_numpy() <= ERROR

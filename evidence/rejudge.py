@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import scipy.stats
 
-from stalesim.analysis.claims import Finding, ReplicatePlan, judge
+from stalesim.analysis.claims import COLUMNS, judge
 from stalesim.analysis.claims.findings import (
     corrected,
     points,
@@ -67,8 +67,8 @@ def claims_of(scenario: Any) -> list[Claim]:
 def again(folder: Path, claims: list[Claim]) -> pd.DataFrame:
     """Returns the verdicts on a study whose numbers are kept."""
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    plan = ReplicatePlan(about["replicates"], tuple(about.get("looks", ())))
-    return judge(read_csv(folder / "values.csv"), claims, plan)
+    plan = about["replicates"], tuple(about.get("looks", ()))
+    return judge(read_csv(folder / "values.csv"), claims, *plan)
 
 
 def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
@@ -76,10 +76,10 @@ def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     asked = about["replicates"]
     old: list[Any] = pd.read_csv(folder / "intervals.csv").to_dict("records")
-    rows: list[Finding] = []
+    rows: list[dict[str, Any]] = []
     for claim, groups in of_points(scenario):
         (made,) = weighed(groups, claim, asked)
-        same = [row for row in old if _begins(row["claim"], made.claim)]
+        same = [row for row in old if _begins(row["claim"], made["claim"])]
         if same:
             old.remove(same[0])  # several claims on the same groups: in their order
         numbers = _like(groups, claim, same[0]) if same else None
@@ -87,14 +87,13 @@ def kept(folder: Path, scenario: Any, path: Path) -> pd.DataFrame:
             rows += weighed(numbers, claim, int(same[0]["replicates"]))
             continue
         why = f"{NOT_KEPT}: stalesim run {path.relative_to(ROOT)}"
-        words = made.claim, NOT_KEPT
+        words = made["claim"], NOT_KEPT
         if same:
             words = same[0]["claim"], str(same[0]["measured"])
-        rows.append(
-            made._replace(claim=words[0], measured=words[1], why=why, p=math.nan)
-        )
-    frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
-    return corrected(frame, ReplicatePlan(asked))
+        claim_and_numbers = {"claim": words[0], "measured": words[1]}
+        rows.append(made | claim_and_numbers | {"why": why, "p": math.nan})
+    frame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    return corrected(frame, asked)
 
 
 def _like(groups: Measured, claim: Claim, row: dict[str, Any]) -> Measured | None:

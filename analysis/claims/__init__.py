@@ -18,8 +18,7 @@ from ...simulator.parts.lazy import attach
 if TYPE_CHECKING:
     from .final_values import difference, of_group
     from .findings import (
-        Finding,
-        ReplicatePlan,
+        COLUMNS,
         all_decided,
         counts,
         evaluate,

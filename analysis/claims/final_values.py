@@ -48,7 +48,7 @@ def alone(numbers: Numbers, group: str) -> tuple[Sample, str]:
     return Sample(numbers.low[known], numbers.high[known]), remarks(numbers, group)
 
 
-def remarks(numbers: Numbers, group: str, called: str = "a final value") -> str:
+def remarks(numbers: Numbers, group: str) -> str:
     """Returns words on the runs of a group that diverged, and on those without value.
 
     None is left out of a comparison, or counts as something, in silence.
@@ -60,7 +60,7 @@ def remarks(numbers: Numbers, group: str, called: str = "a final value") -> str:
         at = f"at least {low:.4g}" if np.isposinf(high) else f"at most {high:.4g}"
         said += f"; {int(numbers.diverged.sum())} of {group} diverged, {at}"
     if missing := int((~numbers.known).sum()):
-        said += f"; {missing} of {group} without {called}"
+        said += f"; {missing} of {group} without a final value"
     return said
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,69 +18,11 @@ from .measured import OF_RUN, Measured, as_written, measure
 from .sequential import ERROR, holm, least, overall
 from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, UNDECIDED, Judged
 
-
-class Finding(NamedTuple):
-    """Verdict on a claim of a study.
-
-    Attributes:
-        claim: Claim in words.
-        says: Place where the source claims it.
-        origin: Source of the claim, one of `scenario.claims.ORIGINS`.
-        verdict: Verdict: holds, does not hold, undecided, or not decidable with so few
-            replicates.
-        measured: Numbers below in words; empty if nothing could be measured.
-        estimate: Median of replicates or their pairs; NaN if there is none.
-        low: Lower end of its interval: 95 %, or the range of fewer than six.
-        high: Upper end of its interval.
-        replicates: Number of replicates that were measured, or of pairs compared.
-        p: Two-sided p-value of this claim alone; NaN if nothing could be tested.
-        corrected: p for all looks of the study, and for all its claims of one origin.
-        why: Reason of the verdict.
-    """
-
-    claim: str
-    says: str
-    origin: str
-    verdict: str
-    measured: str = ""
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    replicates: int = 0
-    p: float = math.nan
-    corrected: float = math.nan
-    why: str = ""
-
-
-class ReplicatePlan(NamedTuple):
-    """How many replicates a study was to have.
-
-    Attributes:
-        replicates: Number of replicates that the study was asked for.
-        looks: Replicates at which its claims are judged; none if there was one look.
-    """
-
-    replicates: int
-    looks: tuple[int, ...] = ()
-
-    @property
-    def judged(self) -> int:
-        """Replicates by which claims are judged: those of the last planned look.
-
-        What was added by hand counts for nothing, or a study could be extended until it
-        says what it should.
-        """
-        return max((n for n in self.looks if n <= self.replicates), default=0)
-
-    @property
-    def said(self) -> str:
-        """Words on the number of this look, for reasons of verdicts."""
-        if not self.looks:
-            return ""
-        number = sum(n <= self.judged for n in self.looks)
-        more = self.replicates - self.judged
-        beyond = f" (without {more} that were not planned)" if more else ""
-        return f"look {number} at {self.judged} of at most {self.looks[-1]}{beyond}, "
+COLUMNS = (
+    *("claim", "says", "origin", "verdict", "measured", "estimate", "low", "high"),
+    *("replicates", "p", "corrected", "why"),
+)
+"""Columns of findings, as `evaluate` has them."""
 
 
 def evaluate(study: Study) -> pd.DataFrame:
@@ -100,7 +41,14 @@ def evaluate(study: Study) -> pd.DataFrame:
     or not decidable where so few replicates cannot pass.
 
     Returns:
-        A column per attribute of `Finding`.
+        Columns claim, in words; says, the place where the source claims it; origin, of
+        `scenario.claims.ORIGINS`; verdict: holds, does not hold, undecided, or not
+        decidable with so few replicates; measured, the numbers that follow in words,
+        empty if nothing could be measured; estimate, the median of replicates or their
+        pairs, with low and high, its interval (95 %, or the range of fewer than six);
+        replicates that were measured, or pairs compared; p, two-sided, of this claim
+        alone; corrected, p for all looks of the study and for all its claims of one
+        origin; why, the reason of the verdict. Numbers are NaN where there are none.
 
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table that claims need is
@@ -110,55 +58,74 @@ def evaluate(study: Study) -> pd.DataFrame:
     told_of = metrics_of_manifest(study.manifest)
     claims = as_written(scenario.get("claims", []), told_of)
     if not claims:
-        return pd.DataFrame(columns=pd.Index(Finding._fields))
+        return pd.DataFrame(columns=pd.Index(COLUMNS))
     measured = measure(study, claims)
     asked = scenario.get("replicates", measured.replicates)
-    return judge(
-        measured, claims, ReplicatePlan(asked, tuple(scenario.get("looks") or ()))
-    )
+    return judge(measured, claims, asked, tuple(scenario.get("looks") or ()))
 
 
 def judge(
-    measured: Measured, claims: Sequence[Claim | Entry], plan: ReplicatePlan
+    measured: Measured,
+    claims: Sequence[Claim | Entry],
+    replicates: int,
+    looks: tuple[int, ...] = (),
 ) -> pd.DataFrame:
-    """Returns a row per claim, as `evaluate` does, of what was measured of a study."""
-    if plan.looks:
-        measured = measured.first(plan.judged or plan.replicates)
+    """Returns a row per claim, as `evaluate` does, of what was measured of a study.
+
+    Args:
+        measured: What was measured.
+        claims: Claims.
+        replicates: Number of replicates that the study was asked for.
+        looks: Replicates at which its claims are judged; none if there was one look.
+    """
+    if looks:
+        measured = measured.first(_last_look(replicates, looks) or replicates)
     rows = [
         finding
         for claim in as_written(claims, measured.metrics)
-        for finding in weighed(measured, claim, plan.replicates)
+        for finding in weighed(measured, claim, replicates)
     ]
-    frame = pd.DataFrame(rows, columns=pd.Index(Finding._fields))
-    return corrected(frame, plan)
+    frame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    return corrected(frame, replicates, looks)
 
 
-def corrected(found: pd.DataFrame, plan: ReplicatePlan) -> pd.DataFrame:
+def _last_look(replicates: int, looks: tuple[int, ...]) -> int:
+    """Returns the replicates by which claims are judged: those of the last look.
+
+    What was added by hand counts for nothing, or a study could be extended until it
+    says what it should.
+    """
+    return max((n for n in looks if n <= replicates), default=0)
+
+
+def corrected(
+    found: pd.DataFrame, replicates: int, looks: tuple[int, ...] = ()
+) -> pd.DataFrame:
     """Returns findings with the verdicts that their p-values leave.
 
     The only place where anything is decided. A family are the claims of one origin in
     one study, which is one figure, table or theorem.
 
     Args:
-        found: Column per attribute of `Finding`, whose `verdict` says which way the
+        found: Columns as `evaluate` has them, of which `verdict` says which way the
             evidence points, whatever it weighs.
-        plan: Replicates and looks of the study.
+        replicates: Replicates of the study.
+        looks: Looks of the study.
     """
     chances = found["p"].to_numpy(np.float64)
-    used = plan.judged if plan.looks else plan.replicates
+    used = _last_look(replicates, looks) if looks else replicates
     # Before the first look of a plan nothing is decided.
-    worth = np.array(
-        [overall(p, used, plan.looks) if used else np.nan for p in chances]
-    )
+    worth = np.array([overall(p, used, looks) if used else np.nan for p in chances])
     final, size = np.full(len(found), np.nan), np.zeros(len(found), np.int64)
     for rows in found.groupby("origin", sort=False).indices.values():
         final[rows], size[rows] = holm(worth[rows]), len(rows)
-    needed = {m: least(m, plan.looks) for m in {*size.tolist()}}
+    needed = {m: least(m, looks) for m in {*size.tolist()}}
+    at = _words_on_look(used, replicates, looks)
     can = np.array([(needed[m] or np.inf) <= used for m in size.tolist()], bool)
     whys = [
         why
-        + ("" if np.isnan(p) else f"; {_said(p, last, m, plan)}")
-        + ("" if able else f"; {too_few(used, m, plan.looks)}")
+        + ("" if np.isnan(p) else f"; {_said(p, last, m, at)}")
+        + ("" if able else f"; {too_few(used, m, looks)}")
         for why, p, last, m, able in zip(
             found["why"], chances, final, size.tolist(), can, strict=True
         )
@@ -207,8 +174,16 @@ def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
     return f"{replicates} replicates cannot decide {claims}, which needs {needed}"
 
 
-def _said(p: float, value: float, m: int, plan: ReplicatePlan) -> str:
-    by = plan.said + (f"by Holm among {m}" if m > 1 else "")
+def _words_on_look(used: int, replicates: int, looks: tuple[int, ...]) -> str:
+    if not looks:
+        return ""
+    number, more = sum(n <= used for n in looks), replicates - used
+    beyond = f" (without {more} that were not planned)" if more else ""
+    return f"look {number} at {used} of at most {looks[-1]}{beyond}, "
+
+
+def _said(p: float, value: float, m: int, at: str) -> str:
+    by = at + (f"by Holm among {m}" if m > 1 else "")
     said = f"p {_number(p)}"
     return f"{said}; {by.removesuffix(', ')} {_number(value)}" if by else said
 
@@ -217,37 +192,41 @@ def _number(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
-def weighed(measured: Measured, claim: Claim, planned: int) -> Iterator[Finding]:
+def weighed(
+    measured: Measured, claim: Claim, planned: int
+) -> Iterator[dict[str, object]]:
     """Yields a claim's findings before anything is decided, at each of its points."""
     named = _named(claim)
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)
-        nothing = Finding(text, claim.says, claim.origin, OPEN)
+        row: dict[str, object] = {"claim": text, "says": claim.says}
+        row |= {"origin": claim.origin, "verdict": OPEN, "measured": ""}
+        row |= {"replicates": 0, "p": math.nan}
         if not names:
             why = f"the study has no finished runs of {_missing(measured, *named)}"
-            yield nothing._replace(why=why)
+            yield row | {"why": why}
             continue
         try:
             judged: Judged = claim.judge(measured, *names)
         except StudyError as error:  # the metric was not evaluated
-            yield nothing._replace(why=str(error))
+            yield row | {"why": str(error)}
             continue
         replicates, why, evidence = judged.replicates, judged.why, judged.evidence
         mean, low, high = judged.interval
         if replicates < planned:
             used = "compared" if claim.compares else "measured"
             why += f"; {replicates} of {planned} replicates can be {used}"
-        yield nothing._replace(
-            claim=text + judged.to,
-            verdict=HOLDS if evidence.for_it < evidence.against else FAILS,
-            measured=judged.measured,
-            estimate=mean,
-            low=low,
-            high=high,
-            replicates=replicates,
-            p=evidence.p,
-            why=why,
-        )
+        yield row | {
+            "claim": text + judged.to,
+            "verdict": HOLDS if evidence.for_it < evidence.against else FAILS,
+            "measured": judged.measured,
+            "estimate": mean,
+            "low": low,
+            "high": high,
+            "replicates": replicates,
+            "p": evidence.p,
+            "why": why,
+        }
 
 
 def _named(claim: Claim) -> tuple[str, ...]:

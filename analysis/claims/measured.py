@@ -8,7 +8,6 @@ runs.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,11 +49,10 @@ class Measured:
         self._missing = missing or {}
         self.metrics = dict(metrics or {})
         replicates = table["replicate"].to_numpy(np.int64)
-        found: Any = table.groupby("group", sort=False).indices
-        self.rows: dict[str, np.ndarray] = {
-            group: rows[np.argsort(replicates[rows], kind="stable")]
-            for group, rows in found.items()
-        }
+        self.rows: dict[str, np.ndarray] = {}
+        for group, rows in table.groupby("group", sort=False).indices.items():
+            mine = np.asarray(rows)
+            self.rows[str(group)] = mine[np.argsort(replicates[mine], kind="stable")]
         self._replicates = replicates
         self._diverged = (table["stop"] == "diverged").to_numpy(bool)
         self._columns = {

@@ -5,7 +5,7 @@ is therefore known without pandas. What measures a study imports it when it is c
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -70,6 +70,12 @@ def final_frame(metric: str) -> Frame:
     return lambda study: final_bounds(study, metric)
 
 
-def final_values(claim: Any) -> dict[str, Frame]:
+class OfMetric(Protocol):
+    """A claim on a metric."""
+
+    metric: str
+
+
+def final_values(claim: OfMetric) -> dict[str, Frame]:
     """Returns the final values of a claim's metric, which most kinds need."""
     return {final(claim.metric): final_frame(claim.metric)}

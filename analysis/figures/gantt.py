@@ -4,11 +4,9 @@ Each takes frames and returns a new figure; none touches global state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba_array
@@ -16,7 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ..clients import are_named, names
+from ..clients import are_named, names, of_run
+from ..facts import Entry
+from ..frames import Study
 from . import layout, style
 from .facets import spread
 from .staleness import draw_histogram
@@ -51,28 +51,6 @@ Law = tuple[np.ndarray, np.ndarray]
 """Staleness in commits and its probabilities."""
 
 
-class Panel(NamedTuple):
-    """One run of a picture.
-
-    Attributes:
-        title: Name of the group.
-        jobs: Jobs of the run.
-        commits: Times of new versions, virtual seconds.
-        incidents: Incidents of the run.
-        num_clients: K.
-        end: End of the run, virtual seconds.
-        known: Names and groups of the clients, from `clients.of_run`.
-    """
-
-    title: str
-    jobs: pd.DataFrame
-    commits: Float[np.ndarray, " n"]
-    incidents: pd.DataFrame
-    num_clients: int
-    end: float
-    known: pd.DataFrame
-
-
 def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     """Returns the clients that have a line of a picture, at most 30.
 
@@ -98,29 +76,54 @@ def first_seconds(jobs: pd.DataFrame, num_clients: int, num_jobs: int = JOBS) ->
     return float(ends.iloc[min(num_jobs, len(ends)) - 1]) if len(ends) else 1.0
 
 
-def gantt(panels: Sequence[Panel], seconds: float, name: str = "") -> Figure:
-    """Draws the stages of each client in the first seconds of some runs.
+def gantt(
+    study: Study,
+    runs: Sequence[int],
+    jobs: pd.DataFrame,
+    commits: pd.DataFrame,
+    incidents: pd.DataFrame,
+    seconds: float | None,
+) -> Figure:
+    """Draws the stages of each client in the first seconds of some runs, of 4 at most.
 
     A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
-    markers. A job under way whose stages are not known yet is not drawn.
+    markers. A job under way whose stages are not known yet is not drawn. Without a
+    number of seconds, so many that some jobs of the first run end in them.
     """
-    drawn = list(panels)[:MOST_PANELS]
-    shown = [lines(panel.jobs, panel.num_clients) for panel in drawn]
+    entries = [study.manifest["runs"][run] for run in runs[:MOST_PANELS]]
+    of_runs = [jobs.loc[jobs["run"] == entry["run"]] for entry in entries]
+    shown = [
+        lines(mine, entry["num_clients"])
+        for mine, entry in zip(of_runs, entries, strict=True)
+    ]
+    if seconds is None:
+        seconds = first_seconds(of_runs[0], entries[0]["num_clients"])
     heights = [0.5 + 0.17 * len(those) for those in shown]
-    title = style.text(name, 60)
-    if len(drawn) < len(panels):
-        title += f"; {len(drawn)} of {len(panels)} groups"
+    title = style.text(study.manifest["name"], 60)
+    if len(entries) < len(runs):
+        title += f"; {len(entries)} of {len(runs)} groups"
     used: dict[str, None] = {}
     marks: dict[str, None] = {}
     with style.context():
         figure = Figure(figsize=(8.0, 1.3 + sum(heights)))
         figure.suptitle(title, x=0.01, ha="left")
         stack = figure.subplots(
-            len(drawn), squeeze=False, sharex=True, height_ratios=heights
-        )
-        for axes, panel, those in zip(stack[:, 0], drawn, shown, strict=True):
-            _draw_clients(axes, panel, those, seconds, used, marks)
-        stack[-1, 0].set(xlabel=style.AXES["time"], xlim=(0, seconds))
+            len(entries), squeeze=False, sharex=True, height_ratios=heights
+        )[:, 0]
+        for axes, entry, mine, those in zip(
+            stack, entries, of_runs, shown, strict=True
+        ):
+            run, line_of = entry["run"], {who: y for y, who in enumerate(those, 1)}
+            events = incidents.loc[incidents["run"] == run]
+            used |= _draw_stages(axes, mine, events, line_of, seconds)
+            _draw_commits(axes, commits.loc[commits["run"] == run, "time"], seconds)
+            marks |= _draw_incidents(axes, events, line_of, seconds)
+            if entry["virtual_s"] < seconds:
+                axes.axvspan(
+                    entry["virtual_s"], seconds, color="#f0f0f0", lw=0, zorder=0
+                )
+            _name_lines(axes, study, entry, those)
+        stack[-1].set(xlabel=style.AXES["time"], xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         handles.append(
             Line2D([], [], label="commit", color=style.INK, marker="|", ls="")
@@ -215,19 +218,17 @@ def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["client", "start"], kind="stable", ignore_index=True)
 
 
-def _draw_clients(
+def _draw_stages(
     axes: Axes,
-    panel: Panel,
-    clients: list[int],
+    jobs: pd.DataFrame,
+    incidents: pd.DataFrame,
+    line_of: dict[int, int],
     seconds: float,
-    used: dict[str, None],
-    marks: dict[str, None],
-) -> None:
-    count, line_of = len(clients), {client: y for y, client in enumerate(clients, 1)}
-    shown = panel.jobs.loc[
-        (panel.jobs["read_time"] < seconds) & panel.jobs["client"].isin(clients)
-    ]
-    table = stages(shown, panel.incidents)
+) -> dict[str, None]:
+    """Draws the stages of clients that have lines, and returns those that there are."""
+    begun = jobs["read_time"] < seconds
+    shown = jobs.loc[begun & jobs["client"].isin(list(line_of))]
+    table = stages(shown, incidents)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
     bad = pd.MultiIndex.from_frame(shown.loc[failed, ["client", "job"]])
     is_bad = pd.MultiIndex.from_frame(table[["client", "job"]]).isin(bad)
@@ -235,7 +236,6 @@ def _draw_clients(
     # Stages lie on each other in the order of their first bars.
     order = np.argsort(pd.factorize(table["stage"])[0], kind="stable")
     found, which = np.unique(parts[order], return_inverse=True)
-    used |= dict.fromkeys(parts[order])
     start, end = (table[each].to_numpy()[order] for each in ("start", "end"))
     line = table["client"].map(line_of).to_numpy(np.float64)[order]
     low, high = line - 0.31, line + 0.31
@@ -246,31 +246,44 @@ def _draw_clients(
     axes.add_collection(
         PolyCollection(every, zorder=2, edgecolors="white", lw=0.4, facecolors=colors)
     )
-    # A tick for each place that can be seen apart, of a million commits too.
-    commits = panel.commits[panel.commits <= seconds]
+    return dict.fromkeys(parts[order])
+
+
+def _draw_commits(axes: Axes, times: "pd.Series[float]", seconds: float) -> None:
+    """Draws a tick for each place that can be seen apart, of a million commits too."""
+    commits = times.loc[times <= seconds].to_numpy(np.float64)
     _, told = np.unique(np.floor(commits / seconds * TICKS), return_index=True)
     commits = commits[told]
     axes.plot(commits, np.full(commits.size, 0.15), "|", color=style.INK, ms=5)
-    near = panel.incidents.loc[
-        (panel.incidents["time"] <= seconds) & panel.incidents["client"].isin(clients)
-    ]
+
+
+def _draw_incidents(
+    axes: Axes, incidents: pd.DataFrame, line_of: dict[int, int], seconds: float
+) -> dict[str, None]:
+    """Draws a marker for each incident, and returns those that there are."""
+    soon = incidents["time"] <= seconds
+    near = incidents.loc[soon & incidents["client"].isin(list(line_of))]
+    marks: dict[str, None] = {}
     for what, mine in near.groupby("incident", sort=False):
         marks[str(what)] = None
         line = _marker(str(what), "")
         line.set_data(mine["time"], mine["client"].map(line_of))
         axes.add_line(line)
-    if panel.end < seconds:
-        axes.axvspan(panel.end, seconds, color="#f0f0f0", lw=0, zorder=0)
-    title = style.text(panel.title, 60)
-    if count < panel.num_clients:
-        title += f"; {count} of {panel.num_clients} clients"
+    return marks
+
+
+def _name_lines(axes: Axes, study: Study, entry: Entry, clients: list[int]) -> None:
+    count, known = len(clients), of_run(study, entry["run"])
+    title = style.text(layout.name(study, entry["label"]), 60)
+    if count < entry["num_clients"]:
+        title += f"; {count} of {entry['num_clients']} clients"
     axes.set_title(title.lstrip("; "))
     axes.set(ylim=(count + 0.5, -0.3), ylabel="Client")
-    named = are_named(panel.known)
+    named = are_named(known)
     ticks = range(1, count + 1, 1 if named else max(1, count // 6))
     at = [clients[tick - 1] for tick in ticks]
     size = 6 if named and count > MOST_CLIENTS // 3 else 8
-    called = [style.text(name, 60) for name in names(panel.known, at)]
+    called = [style.text(name, 60) for name in names(known, at)]
     axes.set_yticks(ticks, called, fontsize=size)
     axes.grid(visible=False, axis="y")
 

@@ -17,7 +17,7 @@ from matplotlib.typing import ColorType
 
 from ...simulator.files.study import StudyError
 from ..frames import Study, first_metric, ordered, runs, swept_axes, swept_columns
-from ..instants import Instant, means_at, seen_at, too_late
+from ..instants import in_words, means_at, seen_at, too_late
 from ..spending import protected
 from ..targets import final_values, resolution, time_to_target, times_to_target
 from . import layout, style
@@ -74,7 +74,7 @@ def heat_map(
     """
     if target is not None and after is not None:
         raise StudyError("a heat map has either target or after, got both; leave one")
-    groups, when = points(study, keys, at), Instant(against, after or 0)
+    groups = points(study, keys, at)
     x, y = map(str, groups.columns[2:])
     averages, notes = "means over {}, without intervals, which final_over draws", []
     if target is not None:
@@ -83,15 +83,17 @@ def heat_map(
         label, scale = layout.axis(study, against)
         label += f" to {layout.goal(study, metric, target)}"
         times = times_to_target(study, metric, target, against)
-        notes = [protected(study, against), resolution(times, when.unit)]
+        notes = [protected(study, against), resolution(times, against)]
         averages = "medians of {}"
     elif after is not None:
         values = means_at(study, metric, after, against)
         if not values["known"].any():
-            raise too_late(study, when)
+            raise too_late(study, after, against)
         values = values.rename(columns={"mean": "value", "known": "reached"})
-        label, scale = f"{style.metric_label(metric, study)} after {when}", 1.0
-        notes = [seen_at(study, metric, when), protected(study, against)]
+        label, scale = style.metric_label(metric, study), 1.0
+        label += f" after {in_words(after, against)}"
+        seen = seen_at(study, metric, after, against)
+        notes = [seen, protected(study, against)]
     else:
         finals = final_values(study, metric).groupby("group", sort=False)["value"]
         values = finals.agg(value="mean", reached="count", replicates="size")

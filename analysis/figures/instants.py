@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..frames import Study, first_metric
-from ..instants import Instant, means_at, seen_at, too_late
+from ..instants import in_words, means_at, seen_at, too_late
 from ..spending import protected
 from . import facets, layout, style
 from .files import plain
@@ -21,7 +21,7 @@ def at_times(study: Study, times: Sequence[float]) -> Iterator[tuple[str, Figure
     """Yields the study's first metric at some virtual seconds."""
     metric = first_metric(study.manifest)
     for time in times:
-        name = f"{metric}-after-{plain(str(Instant('time', time)))}"
+        name = f"{metric}-after-{plain(in_words(time))}"
         yield name, _drawn(study, metric, time)
 
 
@@ -53,13 +53,14 @@ def values_after(
             lasted so long.
     """
     table = means_at(study, metric, at, against)
-    looks, when = facets.looks(study), Instant(against, at)
+    looks = facets.looks(study)
     if not table["known"].any():
-        raise too_late(study, when)
+        raise too_late(study, at, against)
     with style.context():
         figure, axes = layout.rows(study, list(table["group"]))
         ends = table["low"].to_numpy(), table["high"].to_numpy()
-        lows, highs, cut = layout.within(study, metric, *ends)
+        cut = layout.Cut(study, metric)
+        lows, highs = cut.within(*ends)
         columns = (table[c] for c in ("group", "mean", "known", "replicates"))
         rows = zip(*columns, strict=True)
         for number, (group, mean, known, replicates) in enumerate(rows):
@@ -75,13 +76,14 @@ def values_after(
                 blended = axes.get_yaxis_transform()
                 here = {"fontsize": layout.small(), "va": "bottom", "ha": "right"}
                 axes.text(0.99, number - 0.1, words, transform=blended, **here)
-        axes.set_xlabel(f"{style.metric_label(metric, study)} after {when}")
+        label = style.metric_label(metric, study)
+        axes.set_xlabel(f"{label} after {in_words(at, against)}")
         several = layout.replicates(table["replicates"])
         many = int(table["known"].max()) > 1
         note = (
             f"Points: means over {several}",
             f"lines: 95 % t-intervals{cut}" if many else "",
-            seen_at(study, metric, when),
+            seen_at(study, metric, at, against),
             protected(study, against),
         )
         layout.add_note(figure, note)

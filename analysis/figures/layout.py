@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -125,22 +124,28 @@ def goal(study: Study, metric: str, value: float) -> str:
     return f"{style.in_words(metric, study)} {sign} {value:.4g}"
 
 
-def within(
-    study: Study, metric: str, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Cuts intervals where a metric cannot go.
+class Cut:
+    """Cuts intervals of a figure where their metric cannot go, and says where."""
 
-    Returns:
-        Lower and upper ends, and words on where intervals were cut, if any were.
-    """
-    known = metric_of_study(study.manifest, metric)
-    if known is None or known.bounds is None:
-        return low, high, ""
-    least, most = known.bounds
-    ends = [f"{least:g}"] if (low < least).any() else []
-    ends += [f"{most:g}"] if (high > most).any() else []
-    cut = f", cut at {' and '.join(ends)}" if ends else ""
-    return np.clip(low, least, most), np.clip(high, least, most), cut
+    def __init__(self, study: Study, metric: str) -> None:
+        known = metric_of_study(study.manifest, metric)
+        self._bounds = known.bounds if known and known.bounds else (-np.inf, np.inf)
+        self._below = self._above = False
+
+    def within(
+        self, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns lower and upper ends as far as the metric can go."""
+        least, most = self._bounds
+        self._below |= bool((low < least).any())
+        self._above |= bool((high > most).any())
+        return np.clip(low, least, most), np.clip(high, least, most)
+
+    def __str__(self) -> str:
+        """Words on where intervals were cut; "" if none was."""
+        cut = zip(self._bounds, (self._below, self._above), strict=True)
+        ends = [f"{end:g}" for end, is_cut in cut if is_cut]
+        return f", cut at {' and '.join(ends)}" if ends else ""
 
 
 def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -211,19 +216,19 @@ def add_legend(
     """
     if not any(labels):
         return
-    words: dict[str, Any] = {"title": title, "title_fontsize": small()} if title else {}
     if not below and style.venue() is None:
         lines = sum(text.count("\n") + 1 for text in labels)
-        words |= {"loc": "outside right upper", "ncols": -(-lines // LINES_OF_LEGEND)}
-        box = figure.legend(handles, labels, **words).get_window_extent()
+        columns = math.ceil(lines / LINES_OF_LEGEND)
+        words = {"title": title, "title_fontsize": small(), "ncols": columns}
+        legend = figure.legend(handles, labels, loc="outside right upper", **words)
+        box = legend.get_window_extent()
         width, height = figure.get_size_inches()
         needed = box.height / figure.dpi + 2 * LINE
         figure.set_size_inches(width + box.width / figure.dpi, max(height, needed))
         return
-    words |= {"loc": "outside lower center", "handlelength": 1.5, "columnspacing": 1.0}
     points = FontProperties(size=small()).get_size_in_points()
     while True:
-        legend = _widest(figure, handles, labels, words | {"fontsize": points})
+        legend = _widest(figure, handles, labels, title, points)
         height = legend.get_window_extent().height / figure.bbox.height
         if height <= MOST_OF_HEIGHT or points <= SMALLEST:
             return
@@ -232,13 +237,20 @@ def add_legend(
 
 
 def _widest(
-    figure: Figure, handles: Sequence[Artist], labels: Sequence[str], words: dict
+    figure: Figure,
+    handles: Sequence[Artist],
+    labels: Sequence[str],
+    title: str,
+    points: float,
 ) -> Legend:
     """Adds a legend with as many columns as there is room for; at least one."""
     rows = 1
     while True:
         columns = math.ceil(len(labels) / rows)  # rows that are equally long
-        legend = figure.legend(handles, labels, ncols=columns, **words)
+        legend = figure.legend(
+            handles, labels, loc="outside lower center", ncols=columns, title=title,
+            title_fontsize=small(), fontsize=points, handlelength=1.5, columnspacing=1,
+        )  # fmt: skip
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return legend
         legend.remove()

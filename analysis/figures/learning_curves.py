@@ -35,7 +35,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     first = first_metric(study.manifest)
     every = study.manifest["scenario"]["evaluate"]["metrics"]
     others = [metric for metric in every if metric != first]
-    rounds = all(facts.of(run, "in_rounds") for run in study.manifest["runs"])
+    rounds = all(facts.of(run).get("in_rounds") for run in study.manifest["runs"])
     counted = "rounds" if rounds else "commits"
     for against in ("time", counted):
         yield f"convergence-{against}", convergence(study, first, against)
@@ -83,8 +83,7 @@ class _Curves:
         self.references = _references(study, against)
         own = [group for group in self.known if group not in self.references]
         self.curves = mean_curves(study, own, metric, against)
-        # Different groups may be cut at different ends; the longest words cover all.
-        self.cuts = [""]
+        self.cut = layout.Cut(study, metric)
 
     def draw(
         self, axes: Axes, group: str, shade: float = 0.2, *, pale: bool = False
@@ -101,8 +100,7 @@ class _Curves:
             thin = {"color": facets.PALE, "lw": 0.6, "zorder": 0.5}
             return axes.plot(x, curve["mean"], drawstyle="steps-post", **thin)[0]
         low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
-        low, high, cut = layout.within(self.study, self.metric, low, high)
-        self.cuts.append(cut)
+        low, high = self.cut.within(low, high)
         band = {"color": look.color, "alpha": shade, "lw": 0, "zorder": 1}
         axes.fill_between(x, low, high, step="post", **band)
         line = {"drawstyle": "steps-post", "zorder": 3, **look._asdict()}
@@ -123,10 +121,10 @@ class _Curves:
     def words(self) -> list[str]:
         """Returns what is drawn, for the note."""
         counts = {int(curve["replicates"].iloc[0]) for curve in self.curves.values()}
-        cut, lines = max(self.cuts, key=len), "Lines: one replicate of each"
+        lines = "Lines: one replicate of each"
         if max(counts) > 1:
             lines = f"Lines: means over {layout.replicates(counts)}; "
-            lines += f"bands: 95 % t-intervals{cut}"
+            lines += f"bands: 95 % t-intervals{self.cut}"
         return [
             lines,
             "dashed: mean final value" if self.references else "",
@@ -213,7 +211,7 @@ def _references(study: Study, against: str) -> set[str]:
     """
     table = runs(study)
     entries = study.manifest["runs"]
-    alone = {run["run"] for run in entries if facts.of(run, "is_reference")}
+    alone = {run["run"] for run in entries if facts.of(run).get("is_reference")}
     found = set(table.loc[table["run"].isin(alone), "group"])
     found = set() if len(found) == table["group"].nunique() else found
     evaluated = evaluations_by(study, against)

@@ -99,12 +99,11 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
     with style.context():
         figure, axes = layout.single(study, 5.2, 3.6)
         handles: list[Artist] = []
-        cuts = [""]
+        cut = layout.Cut(study, metric)
         for name, mine in lines.items():
             mine = mine.sort_values("epsilon")  # lines go from left to right
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
-            low, high, cut = layout.within(study, metric, low, high)
-            cuts.append(cut)
+            low, high = cut.within(low, high)
             look = looks[of_line[name]]
             look = look._replace(linestyle="none") if why else look
             bars = axes.errorbar(
@@ -130,7 +129,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
         note = (
             FINAL,
             f"points: means over {layout.replicates(table['replicates'])}",
-            f"bars: 95 % t-intervals{max(cuts, key=len)}",
+            f"bars: 95 % t-intervals{cut}",
             f"not joined, as {why}" if why else f"swept: {over}",
             protected(study),
         )

@@ -12,7 +12,7 @@ from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike
 
 from ..frames import Study, first_metric, runs
-from ..instants import Instant, seen_at, too_late, values_at
+from ..instants import in_words, seen_at, too_late, values_at
 from ..spending import protected
 from ..statistics import t_interval
 from ..targets import final_values, for_means
@@ -87,22 +87,22 @@ def final_over(
         if (runs(study)["stop"] == "target").any():
             about += "; where a run reached stop.target, it ended there"
     else:
-        when = Instant(against, after)
-        values, privacy = _values_at(study, metric, when), protected(study, against)
+        values = _values_at(study, metric, after, against)
+        privacy = protected(study, against)
+        when = in_words(after, against)
         label = f"{style.metric_label(metric, study)} after {when}"
-        about = seen_at(study, metric, when)
+        about = seen_at(study, metric, after, against)
     samples = {
         str(group): each.dropna().to_numpy(np.float64)
         for group, each in values.groupby("group")["value"]
     }
     counts = {samples[group].size for line in lines for group in line.groups}
-    cuts = [""]
+    cut = layout.Cut(study, metric)
 
     def draw(axes: Axes, line: Line, x: np.ndarray, look: dict) -> Artist:
         found = [t_interval(samples[group]) for group in line.groups]
         mean, low, high = np.array(found, np.float64).T
-        low, high, cut = layout.within(study, metric, low, high)
-        cuts.append(cut)
+        low, high = cut.within(low, high)
         return draw_line(axes, line, x, (mean, low, high), look)
 
     with style.context():
@@ -111,7 +111,7 @@ def final_over(
         note = [about]
         if max(counts, default=0) > 1:
             note.append(f"points: means over {layout.replicates(counts)}")
-            note.append(f"bars: 95 % t-intervals{max(cuts, key=len)}")
+            note.append(f"bars: 95 % t-intervals{cut}")
         layout.add_note(figure, (*note, along, privacy))
     return figure
 
@@ -128,12 +128,11 @@ def draw_line(axes: Axes, line: Line, x: np.ndarray, ends: Ends, look: dict) -> 
     return cast(Artist, bars)  # a container, which a legend takes as it takes artists
 
 
-def _values_at(study: Study, metric: str, when: Instant) -> pd.DataFrame:
+def _values_at(study: Study, metric: str, at: float, against: str) -> pd.DataFrame:
     """Returns the values of runs at an instant; none of a group with a mere bound."""
-    values = values_at(study, metric, when.value, when.counted)
-    values = for_means(study, metric, values)
+    values = for_means(study, metric, values_at(study, metric, at, against))
     if values["value"].isna().all():
-        raise too_late(study, when)
+        raise too_late(study, at, against)
     endless = values["low"].eq(-np.inf) | values["high"].eq(np.inf)
     bounded = values["group"].isin(values.loc[endless, "group"])
     return values.assign(value=values["value"].mask(bounded))

@@ -17,7 +17,6 @@ from matplotlib.patches import Patch
 from ...simulator.files.study import StudyError
 from ...simulator.parts.errors import suggestion
 from ..frames import Study, described, ordered
-from ..instants import Instant
 from ..paired import PairedRatio, ratio
 from ..targets import default_target, final_bounds, resolution, times_to_target
 from . import layout, style
@@ -115,7 +114,7 @@ def winner_map(
         notes = [f"{compared}: medians of {several}; hatched: undecided"]
         if target is not None:
             times = times_to_target(study, metric, target, against)
-            notes.append(resolution(times, Instant(against, 0).unit))
+            notes.append(resolution(times, against))
             notes.append(target_words(study, metric, target))
         notes.append(words_on_followers(study, x, right))
         notes.append(words_on_followers(study, y, up))

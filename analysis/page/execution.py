@@ -64,7 +64,7 @@ def implementation(manifest: Entry) -> list[Item]:
     machine = [(k, str(v)) for k, v in environment.items() if k in MACHINE]
     modes = Counter(run["mode"] for run in runs if "mode" in run)
     how = [(mode, counted(number, "run")) for mode, number in modes.items()]
-    own = dict.fromkeys(facts.of(run, "scheduling") or SIMPY for run in runs)
+    own = dict.fromkeys(facts.of(run).get("scheduling") or SIMPY for run in runs)
     execution = " ".join(own)
     if modes:
         execution += " The numerics follow the recorded order of events, in JAX."

@@ -145,7 +145,8 @@ def data(manifest: Entry) -> list[Item]:
     own = {key: problem[key] for key in OF_PROBLEM if problem.get(key) is not None}
     rows = [row for key, tree in given.items() for row in entries(tree, key)]
     rows += [(f"problem.{key}", shown(value)) for key, value in own.items()]
-    own = dict.fromkeys(facts.of(run, "symbols") or SYMBOLS for run in manifest["runs"])
+    told = map(facts.of, manifest["runs"])
+    own = dict.fromkeys(of_run.get("symbols") or SYMBOLS for of_run in told)
     text = f"Of the base; {'; '.join(own)}. Where runs differ: 1.3 and 2.3."
     return [
         Item("3.1", "Data sources", list(_sources(scenario, names))),

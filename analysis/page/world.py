@@ -63,7 +63,7 @@ def _stages(run: Entry) -> Rows:
     recording = (scenario.get("timeline") or {}).get("replay")
     if recording:
         return [("recording", f"read from {recording}"), commit]
-    named = facts.of(run, "stages") or {}
+    named = facts.of(run).get("stages") or {}
     found = [(name, _taken(scenario, place)) for name, place in named.items()]
     return [*((name, text) for name, text in found if text), commit]
 
@@ -71,7 +71,7 @@ def _stages(run: Entry) -> Rows:
 def _components(run: Entry) -> Rows:
     scenario = run["scenario"]
     clients, server = (scenario.get(key) or {} for key in ("clients", "server"))
-    entities = facts.of(run, "entities") or f"{run['num_clients']} clients"
+    entities = facts.of(run).get("entities") or f"{run['num_clients']} clients"
     if clients.get("groups"):
         sizes = (f"{name} {g['number']}" for name, g in clients["groups"].items())
         entities += f"; groups of clients: {', '.join(sizes)}"
@@ -149,7 +149,7 @@ def _presence(clients: Entry) -> Rows:
 
 
 def _resources(run: Entry, server: Entry) -> Iterator[str]:
-    named = facts.of(run, "resources")
+    named = facts.of(run).get("resources")
     if named is None or imported(run["scenario"]):
         yield UNKNOWN if named is None else LOGGED
         return
@@ -168,12 +168,12 @@ def _resources(run: Entry, server: Entry) -> Iterator[str]:
 
 
 def _queues(run: Entry, server: Entry) -> Iterator[str]:
-    waiting = facts.of(run, "queues")
+    waiting = facts.of(run).get("queues")
     if waiting is None or imported(run["scenario"]):
         yield UNKNOWN if waiting is None else LOGGED
         return
     yield from waiting
-    served = SERVICE in (facts.of(run, "resources") or {}).values()
+    served = SERVICE in (facts.of(run).get("resources") or {}).values()
     served = served and server.get("service") is not None
     if served:
         yield "one at the server, first in, first out"

@@ -10,13 +10,11 @@ import pandas as pd
 from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
-from ...simulator.scenario import dialect
-from ...simulator.scenario.reading import without_nothing
 from .. import choices, claims, speeds, staleness, summary, worlds
-from ..facts import Entry
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
+from ..markup import yaml_of
 from . import method, pictures, repeating, runs
 from .words import Marked
 from .world import imported
@@ -130,16 +128,6 @@ def html(study: Study, *, so_far: bool = False) -> str:
             imported=imported(manifest["scenario"]),
         )
     )
-
-
-def yaml_of(scenario: Entry) -> str:
-    """Returns the scenario of a manifest as YAML that can be run.
-
-    Entries without a value are left out, but in variants, where they remove something.
-    """
-    plain = {k: v for k, v in scenario.items() if k not in ("variants", "sweep")}
-    kept = {k: v for k, v in scenario.items() if k not in plain and v}
-    return dialect.dump(without_nothing(plain) | kept)
 
 
 def _tables(study: Study) -> Iterator[dict[str, object]]:

@@ -4,32 +4,23 @@
 both are re-exported here. `queues` has servers, `gossip` averaging over graphs.
 """
 
-from .rounds import Lattice, expected_maximum, expected_order_statistic
-from .steady_state import (
-    activation_from_rates,
-    asynchronous_throughput,
-    availability,
-    compute_utilisation,
-    embedding_age_law,
-    exponential_staleness_law,
-    mean_staleness_buffered,
-    mean_staleness_exponential,
-    mean_staleness_in_flight,
-    t_synchronous_period,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Lattice",
-    "activation_from_rates",
-    "asynchronous_throughput",
-    "availability",
-    "compute_utilisation",
-    "embedding_age_law",
-    "expected_maximum",
-    "expected_order_statistic",
-    "exponential_staleness_law",
-    "mean_staleness_buffered",
-    "mean_staleness_exponential",
-    "mean_staleness_in_flight",
-    "t_synchronous_period",
-]
+from ...simulator.parts.lazy import attach
+
+if TYPE_CHECKING:
+    from .rounds import Delay, Lattice, expected_maximum, expected_order_statistic
+    from .steady_state import (
+        activation_from_rates,
+        asynchronous_throughput,
+        availability,
+        compute_utilisation,
+        embedding_age_law,
+        exponential_staleness_law,
+        mean_staleness_buffered,
+        mean_staleness_exponential,
+        mean_staleness_in_flight,
+        t_synchronous_period,
+    )
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -5,7 +5,7 @@ Delays and their laws are in seconds.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -27,6 +27,23 @@ POWERS = 600
 """Powers of e over which a tail is integrated."""
 
 
+@runtime_checkable
+class Law(Protocol):
+    """What is used of a law, frozen as SciPy has it."""
+
+    def cdf(self, x: np.ndarray) -> np.ndarray: ...
+    def sf(self, x: np.ndarray) -> np.ndarray: ...
+    def mean(self) -> float: ...
+    def support(self) -> tuple[float, float]: ...
+
+
+@runtime_checkable
+class ContinuousLaw(Law, Protocol):
+    """A law with quantiles."""
+
+    def ppf(self, q: np.ndarray) -> np.ndarray: ...
+
+
 class Lattice(NamedTuple):
     """A law of values shift + scale * X, where X is a discrete law of SciPy.
 
@@ -36,7 +53,7 @@ class Lattice(NamedTuple):
         shift: Shift of the law, seconds.
     """
 
-    law: Any
+    law: Law
     scale: float = 1.0
     shift: float = 0.0
 
@@ -57,7 +74,7 @@ class Lattice(NamedTuple):
         low, high = (float(end) for end in self.law.support())
         if not math.isfinite(high):
             high = low + 1
-            while high - low < MAX_POINTS and self.law.sf(high) > TAIL:
+            while high - low < MAX_POINTS and self.law.sf(np.array(high)) > TAIL:
                 high = low + 2 * (high - low)
         if not high - low < MAX_POINTS:
             raise ValueError(
@@ -72,8 +89,12 @@ class Lattice(NamedTuple):
         return np.floor(steps + SLACK * np.maximum(1, np.abs(steps)))
 
 
+Delay = ContinuousLaw | Lattice
+"""Law of a client's delay, seconds."""
+
+
 def expected_order_statistic(
-    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+    laws: Sequence[Delay], t: int, counts: Sequence[int] | None = None
 ) -> float:
     """Computes the expected t-th smallest of independent delays.
 
@@ -105,7 +126,10 @@ def expected_order_statistic(
             f"there must be at most {MAX_LAWS} different laws, got {len(laws)}; "
             f"simulate it"
         )
-    delays = [Lattice(law) if hasattr(law, "pmf") else law for law in laws]
+    delays = [
+        law if isinstance(law, Lattice) or not hasattr(law, "pmf") else Lattice(law)
+        for law in laws
+    ]
     known, lowest = [np.zeros(1)], 0.0
     for law, number in zip(delays, numbers, strict=True):
         discrete = isinstance(law, Lattice)
@@ -125,7 +149,9 @@ def expected_order_statistic(
     return _integral(unfinished, knots)
 
 
-def expected_maximum(laws: Sequence[Any], counts: Sequence[int] | None = None) -> float:
+def expected_maximum(
+    laws: Sequence[Delay], counts: Sequence[int] | None = None
+) -> float:
     """Computes the expected largest of independent delays: a synchronous round.
 
     Args:

@@ -5,12 +5,15 @@ Ages and staleness are in commits; delays, periods and their laws in seconds.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from .rounds import Numbers, expected_order_statistic
+from .rounds import Delay, Lattice, Numbers, expected_order_statistic
+
+Mean = TypeVar("Mean", float, np.ndarray)
+"""A number, or an array of one per client."""
 
 
 def activation_from_rates(rates: Numbers) -> Float[np.ndarray, " M"]:
@@ -152,7 +155,7 @@ def compute_utilisation(
     return busy / cycle
 
 
-def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
+def availability(mean_on_s: Mean, mean_off_s: Mean) -> Mean:
     """Computes the share of its time in which a client is available.
 
     E[on] / (E[on] + E[off]), for any laws.
@@ -161,16 +164,13 @@ def availability(mean_on_s: Any, mean_off_s: Any) -> Any:
         mean_on_s: Mean time from a return to the next leave, seconds, > 0.
         mean_off_s: Mean time from a leave to the next return, seconds, >= 0.
 
-    Returns:
-        A number, or an array of one per client.
-
     Source: alternating renewal process (Ross, Stochastic Processes, theorem 3.4.4).
     """
     return mean_on_s / (mean_on_s + mean_off_s)
 
 
 def t_synchronous_period(
-    laws: Sequence[Any], t: int, counts: Sequence[int] | None = None
+    laws: Sequence[Delay], t: int, counts: Sequence[int] | None = None
 ) -> float:
     """Computes the mean time between commits of a t-synchronous server.
 
@@ -199,6 +199,8 @@ def t_synchronous_period(
     return expected_order_statistic(laws, t, counts)
 
 
-def _is_exponential(law: Any) -> bool:
+def _is_exponential(law: Delay) -> bool:
+    if isinstance(law, Lattice):
+        return False
     name = getattr(getattr(law, "dist", None), "name", "")
     return name == "expon" and float(law.support()[0]) == 0

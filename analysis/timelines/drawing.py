@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...simulator.files.timeline import COMMITS
-from .. import clients
 from ..figures import gantt, layout, style
 from ..figures.sweeps import is_wide
 from ..frames import Study
@@ -20,13 +19,12 @@ from .view import View
 
 def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     """Yields the figures of a timeline, as `report.standard` does."""
-    known, name, forms = seen.runs, seen.name, seen.forms
+    known, name, forms = seen.runs, seen.manifest["name"], seen.forms
     if seen.is_whole:
-        first = list(known.drop_duplicates("group")["run"])
-        panels = list(_panels(seen, first[: gantt.MOST_PANELS + 1]))
-        if seconds is None:
-            seconds = gantt.first_seconds(panels[0].jobs, panels[0].num_clients)
-        yield "gantt", gantt.gantt(panels, seconds, name)
+        first, rows = list(known.drop_duplicates("group")["run"]), seen.rows
+        made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
+        frames = seen.jobs, made, seen.incidents
+        yield "gantt", gantt.gantt(seen.study, first, *frames, seconds)
     found = {
         str(group): seen.histogram(mine)
         for group, mine in known.groupby("group", sort=False)
@@ -67,22 +65,6 @@ def _compared(seen: View) -> pd.DataFrame:
     measured["x"] = values if numbers else np.nan
     measured["parameter"] = keys.pop() if numbers else ""
     return measured
-
-
-def _panels(seen: View, wanted: list[int]) -> Iterator[gantt.Panel]:
-    jobs, rows, incidents = seen.jobs, seen.rows, seen.incidents
-    made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
-    for run in wanted:
-        entry = seen.manifest["runs"][run]
-        yield gantt.Panel(
-            layout.name(seen.study, entry["label"]),
-            jobs.loc[jobs["run"] == run],
-            made.loc[made["run"] == run, "time"].to_numpy(np.float64),
-            incidents.loc[incidents["run"] == run],
-            entry["num_clients"],
-            entry["virtual_s"],
-            clients.of_run(seen.study, run),
-        )
 
 
 PANELS = {

@@ -1,9 +1,22 @@
 """Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
-`RunCounts` has what is counted of the runs: by `tally`, from the jobs (`frames.jobs`)
-and `incidents` of a whole record, or by `tally_of_summary` where a timeline kept
-statistics alone. Measures are taken from it, whichever it was. Staleness is in commits,
-times are virtual seconds.
+Runs are counted by `tally`, from the jobs (`frames.jobs`) and `incidents` of a whole
+record, or by `tally_of_summary` where a timeline kept statistics alone. Measures are
+taken from their three frames:
+
+- `runs`: row per run, the columns of `frames.runs`; `start_s`, virtual seconds at which
+  its start is over, NaN if it never is; `made`, commits by then; `waiting_s` and
+  `queued_s` of the contributions after it, and of how many of them they are known,
+  `waits` and `queues`; `missed` starts of jobs; and how many jobs had each outcome, in
+  a column of its name.
+- `ages`: how often contributions were so stale: columns run, `start` (whether it was in
+  the start), staleness, count and, where clients are divided into groups,
+  `client_group`.
+- `clients`: row per run and client (from 1): staleness_mean, staleness_max,
+  utilisation, waiting_mean, queued_mean (s), uploads (messages, repeats included),
+  incidents (count).
+
+Staleness is in commits, times are virtual seconds.
 
 Measures with a closed form of the steady state leave out the start of a run, unless it
 never ends; shares, counts and maxima are those of the whole run. Numbers are those of
@@ -12,7 +25,6 @@ of all.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,26 +57,10 @@ TIMES = ("read_time", "begun_time", "computed_time", "arrived_time", "applied_ti
 NO_ROWS = np.zeros(0, np.int64)
 
 
-class RunCounts(NamedTuple):
-    """What is counted of the runs of a timeline.
-
-    Attributes:
-        runs: Row per run: the columns of `frames.runs`; `start_s`, virtual seconds at
-            which its start is over, NaN if it never is; `made`, commits by then;
-            `waiting_s` and `queued_s` of the contributions after it, and of how many of
-            them they are known, `waits` and `queues`; `missed` starts of jobs; and how
-            many jobs had each outcome, in a column of its name.
-        ages: How often contributions were so stale: columns run, `start` (whether it
-            was in the start), staleness, count and, where clients are divided into
-            groups, `client_group`.
-        clients: Row per run and client (from 1): staleness_mean, staleness_max,
-            utilisation, waiting_mean, queued_mean (s), uploads (messages, repeats
-            included), incidents (count).
-    """
-
-    runs: pd.DataFrame
-    ages: pd.DataFrame
-    clients: pd.DataFrame
+Counts = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""Runs, ages and clients."""
+Columns = dict[str, np.ndarray]
+"""Columns of jobs."""
 
 
 def tally(
@@ -72,19 +68,20 @@ def tally(
     incidents: pd.DataFrame,
     runs: pd.DataFrame,
     group_of: Mapping[str, pd.Series] | None = None,
-) -> RunCounts:
+) -> Counts:
     """Counts the jobs of a whole record."""
     places, noted = jobs.groupby("run").indices, dict(iter(incidents.groupby("run")))
     columns = _columns(jobs)
     counts, ages, clients = [], [], []
-    each: Any = runs.itertuples()
-    for run in each:
-        rows = places.get(run.run, NO_ROWS)
-        mine = {name: values[rows] for name, values in columns.items()}
-        happened = noted.get(run.run, incidents.iloc[:0])
+    of_runs = ("run", "group", "num_clients", "start_s", "virtual_s")
+    for run, group, number, start_s, end_s in zip(
+        *(runs[name] for name in of_runs), strict=True
+    ):
+        mine = _some(columns, np.asarray(places.get(run, NO_ROWS)))
+        happened = noted.get(run, incidents.iloc[:0])
         applied = _some(mine, mine["work"] & (mine["outcome"] == Outcome.APPLIED))
         # Where the start never is over, all is later.
-        early = applied["applied_time"] <= run.start_s
+        early = applied["applied_time"] <= start_s
         later = _some(applied, ~early)
         outcomes = np.bincount(mine["outcome"][mine["work"]], minlength=len(Outcome))
         known = {k: later[k][~np.isnan(later[k])] for k in ("waiting", "queued")}
@@ -99,18 +96,22 @@ def tally(
                 "queues": known["queued"].size,
             }
         )
-        names = (group_of or {}).get(str(run.group))
-        ages.append(_ages_of(applied, early, names).assign(run=run.run))
-        clients.append(_clients_of(mine, applied, later, happened, run))
+        names = (group_of or {}).get(str(group))
+        ages.append(_ages_of(applied, early, names).assign(run=run))
+        since = 0.0 if np.isnan(start_s) else float(start_s)
+        found = _clients_of(
+            mine, applied, later, happened, int(number), (since, float(end_s))
+        )
+        clients.append(found.assign(run=run))
     found = pd.DataFrame(counts, index=runs.index)
-    return RunCounts(
+    return (
         pd.concat([runs, found], axis=1),
         pd.concat(ages, ignore_index=True),
         pd.concat(clients, ignore_index=True),
     )
 
 
-def tally_of_summary(study: Study) -> RunCounts:
+def tally_of_summary(study: Study) -> Counts:
     """Returns what a timeline counted itself, of which statistics alone were kept.
 
     Raises:
@@ -131,10 +132,10 @@ def tally_of_summary(study: Study) -> RunCounts:
     applied = table["num_applied"] > 0
     clients = table.assign(staleness_max=table["staleness_max"].where(applied))
     clients = clients[["run", "client", *OF_CLIENTS]].rename(columns=OF_CLIENTS)
-    return RunCounts(runs, study.table("ages"), clients)
+    return runs, study.table("ages"), clients
 
 
-def by_run(counted: RunCounts) -> pd.DataFrame:
+def by_run(runs: pd.DataFrame, ages: pd.DataFrame) -> pd.DataFrame:
     """Measures each run.
 
     The mean number waiting at the server, arrivals that are being served among them,
@@ -145,36 +146,30 @@ def by_run(counted: RunCounts) -> pd.DataFrame:
         Columns run, group, start_s, commits_per_s, contributions_per_s,
         staleness_mean, staleness_50, staleness_90, staleness_99, staleness_max,
         applied, rejected, lost, crashed, stopped (shares of the jobs that ended),
-        waiting_mean (s), queue_length, queued_mean (s), and those of `parallelism`.
+        waiting_mean (s), queue_length, queued_mean (s); jobs, waves (the length of the
+        critical path, jobs) and wave_width (jobs a wave, which can be computed at
+        once), NaN if not known.
     """
-    rows, ages = [], dict(iter(counted.ages.groupby("run")))
-    each: Any = counted.runs.itertuples()
-    for run in each:
-        since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
-        seconds = float(run.virtual_s) - since or np.nan
-        staleness, later = _staleness(ages.get(run.run, counted.ages.iloc[:0]))
-        row = {"run": run.run, "group": run.group, "start_s": run.start_s}
-        row["commits_per_s"] = (run.commits - run.made) / seconds
+    rows, of_run = [], dict(iter(ages.groupby("run")))
+    for run in runs.to_dict("records"):
+        since = 0.0 if np.isnan(run["start_s"]) else float(run["start_s"])
+        seconds = float(run["virtual_s"]) - since or np.nan
+        staleness, later = _staleness(of_run.get(run["run"], ages.iloc[:0]))
+        row = {name: run[name] for name in ("run", "group", "start_s")}
+        row["commits_per_s"] = (run["commits"] - run["made"]) / seconds
         row |= {"contributions_per_s": later / seconds} | staleness
-        ends = {end: getattr(run, end) for end in ENDS}
-        ended = sum(ends.values()) or np.nan
-        row |= {end.lower(): number / ended for end, number in ends.items()}
-        row["waiting_mean"] = run.waiting_s / (run.waits or np.nan)
-        row["queue_length"] = run.waiting_s / seconds
-        row["queued_mean"] = run.queued_s / (run.queues or np.nan)
-        rows.append(row | parallelism(run))
+        ended = sum(run[end] for end in ENDS) or np.nan
+        row |= {end.lower(): run[end] / ended for end in ENDS}
+        row["waiting_mean"] = run["waiting_s"] / (run["waits"] or np.nan)
+        row["queue_length"] = run["waiting_s"] / seconds
+        row["queued_mean"] = run["queued_s"] / (run["queues"] or np.nan)
+        jobs, waves = (
+            np.nan if run.get(name) is None else float(run[name])
+            for name in ("jobs", "waves")
+        )
+        row |= {"jobs": jobs, "waves": waves, "wave_width": jobs / (waves or np.nan)}
+        rows.append(row)
     return pd.DataFrame(rows)
-
-
-def parallelism(run: Any) -> dict[str, float]:
-    """Returns how many of a run's jobs can be computed at once, NaN if not known.
-
-    Returns:
-        jobs, waves (the length of the critical path, jobs), wave_width (jobs a wave).
-    """
-    told = (getattr(run, name, None) for name in ("jobs", "waves"))
-    jobs, waves = (np.nan if number is None else float(number) for number in told)
-    return {"jobs": jobs, "waves": waves, "wave_width": jobs / (waves or np.nan)}
 
 
 def by_group(measured: pd.DataFrame) -> pd.DataFrame:
@@ -188,33 +183,33 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def by_client(counted: RunCounts) -> pd.DataFrame:
+def by_client(runs: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
     """Returns the measures of each client, averaged over the replicates of its group.
 
     Utilisation is the part of the time after the start in which a client computes.
 
     Returns:
-        Column group, and those of `RunCounts.clients` but the run.
+        Column group, and those of `clients` but the run.
     """
-    groups = counted.runs[["run", "group"]]
-    table = groups.merge(counted.clients, on="run", validate="one_to_many")
+    groups = runs[["run", "group"]]
+    table = groups.merge(clients, on="run", validate="one_to_many")
     if groups["group"].duplicated().any():
         return averaged(table, ["group", "client"])
     return table.drop(columns="run")
 
 
-def starts(counted: RunCounts) -> pd.DataFrame:
+def starts(runs: pd.DataFrame) -> pd.DataFrame:
     """Counts the jobs that started in each run, and the starts that were missed.
 
     Returns:
         Columns run, group, started, missed (`Incident.MISSED`).
     """
-    started = counted.runs[[*Outcome.__members__]].sum(axis=1)
-    return counted.runs[["run", "group", "missed"]].assign(started=started)
+    started = runs[[*Outcome.__members__]].sum(axis=1)
+    return runs[["run", "group", "missed"]].assign(started=started)
 
 
 def by_client_group(
-    counted: RunCounts, group_of: Mapping[str, pd.Series]
+    runs: pd.DataFrame, ages: pd.DataFrame, group_of: Mapping[str, pd.Series]
 ) -> pd.DataFrame:
     """Measures the staleness of the groups into which a scenario divides its clients.
 
@@ -222,11 +217,11 @@ def by_client_group(
         Columns group, clients (`all`, or the name of their group and how many it has),
         contributions (after the start), staleness_mean, the quantiles, staleness_max.
     """
-    rows, ages = [], dict(iter(counted.ages.groupby("run")))
-    for run, group in zip(counted.runs["run"], counted.runs["group"], strict=True):
+    rows, of_run = [], dict(iter(ages.groupby("run")))
+    for run, group in zip(runs["run"], runs["group"], strict=True):
         if group not in group_of:
             continue
-        mine = ages.get(run, counted.ages.iloc[:0])
+        mine = of_run.get(run, ages.iloc[:0])
         parts = {"all": mine}
         for part, size in group_of[group].value_counts(sort=False).items():
             parts[f"{part} ({size})"] = mine.loc[mine[GROUP] == part]
@@ -334,16 +329,16 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     if "in_flight" in runs:
         most = runs["in_flight"].fillna(most)
     ends: list[float] = []
-    places: Any = jobs.groupby("run").indices
+    places = jobs.groupby("run").indices
     for run, number in zip(runs["run"], most.astype(int), strict=True):
-        rows = places.get(run, NO_ROWS)
+        rows = np.asarray(places.get(run, NO_ROWS))
         mine = jobs if len(rows) == len(jobs) else jobs.take(rows)
         ends.append(end_of_start(mine, number))
     return runs.assign(start_s=ends)
 
 
-def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {
+def _columns(jobs: pd.DataFrame) -> Columns:
+    found: Columns = {
         name: jobs[name].to_numpy(np.float64, na_value=np.nan)
         for name in (*TIMES, "staleness", "upload_messages")
     }
@@ -358,12 +353,12 @@ def _columns(jobs: pd.DataFrame) -> dict[str, np.ndarray]:
     }
 
 
-def _some(jobs: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, np.ndarray]:
+def _some(jobs: Columns, kept: np.ndarray) -> Columns:
     return {name: values[kept] for name, values in jobs.items()}
 
 
 def _ages_of(
-    applied: dict[str, np.ndarray], early: np.ndarray, names: pd.Series | None
+    applied: Columns, early: np.ndarray, names: pd.Series | None
 ) -> pd.DataFrame:
     """Returns how often contributions of a run were so stale, in its start and after.
 
@@ -380,14 +375,13 @@ def _ages_of(
 
 
 def _clients_of(
-    jobs: dict[str, np.ndarray],
-    applied: dict[str, np.ndarray],
-    later: dict[str, np.ndarray],
+    jobs: Columns,
+    applied: Columns,
+    later: Columns,
     happened: pd.DataFrame,
-    run: Any,
+    number: int,
+    span: tuple[float, float],
 ) -> pd.DataFrame:
-    number = int(run.num_clients)
-
     def sums(
         clients: Int[np.ndarray, " n"], values: Num[np.ndarray, " n"] | None = None
     ) -> Float[np.ndarray, " K"]:
@@ -397,15 +391,16 @@ def _clients_of(
         with np.errstate(invalid="ignore"):
             return sums(later["client"], later[name]) / sums(later["client"])
 
+    work, (since, end) = _some(jobs, jobs["work"]), span
+    busy = sums(work["client"], _busy(work, since, end))
     largest = np.full(number, np.nan)
     np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
     return pd.DataFrame(
         {
-            "run": run.run,
             "client": np.arange(1, number + 1),
             "staleness_mean": mean("staleness"),
             "staleness_max": largest,
-            "utilisation": _utilisation(_some(jobs, jobs["work"]), run, sums),
+            "utilisation": busy / ((end - since) or np.nan),
             "waiting_mean": mean("waiting"),
             "queued_mean": mean("queued"),
             "uploads": sums(jobs["client"], jobs["upload_messages"]),
@@ -414,15 +409,11 @@ def _clients_of(
     )
 
 
-def _utilisation(
-    work: dict[str, np.ndarray], run: Any, sums: Any
-) -> Float[np.ndarray, " K"]:
-    since = 0.0 if np.isnan(run.start_s) else float(run.start_s)
-    end, computed = float(run.virtual_s), work["computed_time"]
+def _busy(work: Columns, since: float, end: float) -> Float[np.ndarray, " n"]:
+    computed = work["computed_time"]
     computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
     until = np.minimum(np.where(computing, end, computed), end)
-    busy = np.nan_to_num(until - np.maximum(work["begun_time"], since))
-    return sums(work["client"], np.maximum(busy, 0)) / ((end - since) or np.nan)
+    return np.maximum(np.nan_to_num(until - np.maximum(work["begun_time"], since)), 0)
 
 
 def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:

@@ -5,7 +5,7 @@ Pictures are made by `drawing`, which is imported for them alone, as Matplotlib 
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -76,7 +76,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         StudyError: No run has ended.
     """
     seen = view(study)
-    forms, name = seen.forms, seen.name
+    forms, name = seen.forms, seen.manifest["name"]
     measured = measures.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
@@ -87,25 +87,26 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{name}: {speeds.TITLE} after the start; {speeds.NOTE}", fast
     title = f"{name}: shares of jobs; waiting after the start"
     entries = seen.manifest["runs"]
-    queues = any(facts.of(entry, "queues_jobs") for entry in entries)
+    queues = any(facts.of(entry).get("queues_jobs") for entry in entries)
     used = {QUEUED: queues, "stopped": bool(measured["stopped"].any())}
     columns = {c: t for c, t in ENDS.items() if used.get(t, True)}
     yield title, _cells(measured, of_runs, columns)
     if measured["waves"].notna().any():
         title = f"{name}: waves, each of jobs that can be computed at once"
         yield title, _cells(measured, of_runs, PARALLEL)
-    starts = measures.averaged(seen.starts, ["group"])
+    starts = measures.averaged(measures.starts(seen.runs), ["group"])
     if starts["missed"].any():
         title = f"{name}: starts of jobs; missed: no place or no client was free{note}"
         yield title, _cells(starts, {group: {} for group in forms}, STARTS)
     if (gaps := _spectral_gaps(seen)) is not None:
         yield f"{name}: averaging between workers", gaps
     if seen.divided:
-        parted = seen.by_client_group
+        runs, ages, _ = seen.counts
+        parted = measures.by_client_group(runs, ages, seen.divided)
         columns = {c: t for c, t in RUNS.items() if c in parted}
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
-        frame.insert(2, "contributions", parted["contributions"].map(_text))
+        frame.insert(2, "contributions", [_text(n) for n in parted["contributions"]])
         title = f"{name}: staleness (commits) by groups of clients, after the start"
         yield title, frame
     if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
@@ -114,7 +115,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
         who, columns = seen.who(group), CLIENTS
-        if not facts.of(seen.entry(group), "queues_jobs"):
+        if not facts.of(seen.entry(group)).get("queues_jobs"):
             mine = mine.drop(columns="queued_mean", errors="ignore")
             columns = {c: t for c, t in CLIENTS.items() if t != QUEUED}
         if len(mine) > MOST_CLIENTS:
@@ -209,7 +210,7 @@ def standard(
 
 def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     entries = seen.manifest["runs"]
-    if not (seen.is_whole and any(facts.of(each, "averages") for each in entries)):
+    if not (seen.is_whole and any(facts.of(each).get("averages") for each in entries)):
         return None
     rows, known = seen.rows, seen.runs
     found: dict[str, list[float]] = {}
@@ -231,9 +232,8 @@ def _cells(
     frame = pd.DataFrame({"run": measured["group"]})
     for column, title in columns.items():
         if title == START:
-            frame[title] = measured[column].map(
-                lambda at: NOT_OVER if np.isnan(at) else _text(at)
-            )
+            ends = measured[column]
+            frame[title] = [NOT_OVER if np.isnan(at) else _text(at) for at in ends]
             continue
         pairs = zip(measured["group"], measured[column], strict=True)
         frame[title] = [_with(v, theory[group].get(column)) for group, v in pairs]
@@ -244,11 +244,11 @@ def _with(value: float, theory: float | None) -> str:
     return _text(value) + ("" if theory is None else f" [{theory:.4g}]")
 
 
-def _short(value: object) -> str:
+def _short(value: float | str) -> str:
     return f"{value:.3g}" if isinstance(value, float) else _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: float | str) -> str:
     if isinstance(value, str):
         return value
     return "-" if np.isnan(value) else f"{value:.4g}"

@@ -7,13 +7,14 @@ They hold for the steady state: `measures` takes it after the start of a run.
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from .. import theory
+from .. import facts, theory
 from ..facts import Entry
 from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws, means
 from ..theory import queues
@@ -50,48 +51,30 @@ def closed_forms(entry: Entry) -> ClosedForms:
     earlier version has made, there are none.
     """
     size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
-    facts = entry.get("facts", {})
+    known = facts.of(entry)
     world = ScenarioWorld(
-        entry["scenario"], entry["num_clients"], size, pooled=facts.get("pooled", False)
+        entry["scenario"], entry["num_clients"], size, pooled=known.get("pooled", False)
     )
-    of_run: dict[str, float] = {}
-    of_clients: dict[str, Float[np.ndarray, " K"]] = {}
+    forms = ClosedForms({}, {}, None)
     if not all(config.get("compute") for config, _ in world.groups):
-        return ClosedForms({}, {}, None)  # imported: the laws are unknown
-    known = {"available": {}} | facts.get("closed_forms", {})
+        return forms  # imported: the laws are unknown
+    rules = {"available": {}} | known.get("closed_forms", {})
     if entry.get("overhead_s"):  # secure sums are in no law
-        known = {name: known[name] for name in WITHOUT_TIMES if name in known}
-    for name, parameters in known.items():
-        try:
-            RULES[name](world, of_run, of_clients, **parameters)
-        except ValueError:
-            continue  # one of its assumptions does not hold
-    law = _staleness_law(world) if "memoryless" in known else None
-    return ClosedForms(of_run, of_clients, law)
+        rules = {name: rules[name] for name in WITHOUT_TIMES if name in rules}
+    for name, parameters in rules.items():
+        with suppress(ValueError):  # one of its assumptions does not hold
+            RULES[name](world, forms, **parameters)
+    if "memoryless" in rules:
+        return forms._replace(law=_staleness_law(world))
+    return forms
 
 
-def mean_staleness_t_synchronous(num_clients: int, t: int) -> float:
-    """Computes the mean staleness where every t arrivals are a commit.
-
-    (K - t) / t commits, for any laws of clients that restart at once: K jobs are in the
-    system, each commit ends t of them, so that one stays for K / t commits on average,
-    its own among them.
-
-    Args:
-        num_clients: K.
-        t: Contributions per commit.
-
-    Source: Little's law over commits.
-    """
-    return (num_clients - t) / t
+def _speed(forms: ClosedForms, commits_per_s: float, contributions: int = 1) -> None:
+    forms.of_run["commits_per_s"] = commits_per_s
+    forms.of_run["contributions_per_s"] = commits_per_s * contributions
 
 
-def _speed(of_run: dict, commits_per_s: float, contributions: int = 1) -> None:
-    of_run["commits_per_s"] = commits_per_s
-    of_run["contributions_per_s"] = commits_per_s * contributions
-
-
-def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _available(world: ScenarioWorld, forms: ClosedForms) -> None:
     chances = []
     for config, number in world.groups:
         presence = config.get("availability") or {}
@@ -100,10 +83,10 @@ def _available(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         on, off = (means(presence[way], number) for way in ("on", "off"))
         chances.append(theory.availability(on, off))
     if chances:
-        of_clients["available"] = np.concatenate(chances)
+        forms.of_clients["available"] = np.concatenate(chances)
 
 
-def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _in_flight(world: ScenarioWorld, forms: ClosedForms) -> None:
     """Places are filled as soon as some are free, so that others are under way."""
     if world.has("idle", "read") or not world.keeps_all:
         return
@@ -119,27 +102,29 @@ def _in_flight(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
             continue  # a mean that is not known is taken to be finite
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
     refill = min(world.selection.get("refill", 1), jobs)
-    of_run["staleness_mean"] = theory.mean_staleness_in_flight(int(jobs), int(refill))
+    forms.of_run["staleness_mean"] = theory.mean_staleness_in_flight(
+        int(jobs), int(refill)
+    )
 
 
-def _cycles(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _cycles(world: ScenarioWorld, forms: ClosedForms) -> None:
     free = world.keeps_all and world.is_private
     if not (free and world.draws_per_job):
         return
     busy = world.means("compute")
     cycle = busy + world.means("idle") + world.means("read")
     cycle = cycle + world.transit("download") + world.transit("upload")
-    _speed(of_run, theory.asynchronous_throughput(cycle))
-    of_run["queue_length"] = of_run["waiting_mean"] = 0.0
-    of_clients["utilisation"] = theory.compute_utilisation(busy, cycle)
+    _speed(forms, theory.asynchronous_throughput(cycle))
+    forms.of_run["queue_length"] = forms.of_run["waiting_mean"] = 0.0
+    forms.of_clients["utilisation"] = theory.compute_utilisation(busy, cycle)
 
 
-def _memoryless(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _memoryless(world: ScenarioWorld, forms: ClosedForms) -> None:
     rates = world.rates()
-    of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
+    forms.of_clients["staleness_mean"] = theory.mean_staleness_exponential(rates)
 
 
-def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
+def _repairman(world: ScenarioWorld, forms: ClosedForms) -> None:
     """Clients compute for exponential times and share one exponential server."""
     service = world.server.get("service")
     others = {k: v for k, v in world.server.items() if k != "service"}
@@ -152,37 +137,39 @@ def _repairman(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
         return
     serves = float(laws(service, 1).rates()[0])
     found = queues.repairman(world.number, float(rates[0]), serves)
-    _speed(of_run, found.throughput)
-    of_run["waiting_mean"] = found.mean_sojourn_s
-    of_run["queue_length"] = found.mean_num_present
+    _speed(forms, found.throughput)
+    forms.of_run["waiting_mean"] = found.mean_sojourn_s
+    forms.of_run["queue_length"] = found.mean_num_present
     share = found.throughput / world.number * world.means("compute")
-    of_clients["utilisation"] = share
+    forms.of_clients["utilisation"] = share
 
 
-def _slowest(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
+def _slowest(world: ScenarioWorld, forms: ClosedForms) -> None:
+    forms.of_run["staleness_mean"] = forms.of_run["staleness_max"] = 0.0
     found, counts = distinct(world.compute())
-    _speed(of_run, 1 / theory.expected_maximum(found, counts), world.number)
+    _speed(forms, 1 / theory.expected_maximum(found, counts), world.number)
 
 
-def _earliest(world: ScenarioWorld, of_run: dict, of_clients: dict, t: int) -> None:
+def _earliest(world: ScenarioWorld, forms: ClosedForms, t: int) -> None:
     own = world.compute()
     for one in own:
         one.check_independent()
     found, counts = distinct(own)
-    of_run["staleness_mean"] = mean_staleness_t_synchronous(world.number, t)
-    _speed(of_run, 1 / theory.t_synchronous_period(found, t, counts), t)
+    # Little's law over commits, for any laws: K jobs are in the system and each commit
+    # ends t of them, so that one stays for K / t commits, its own among them.
+    forms.of_run["staleness_mean"] = (world.number - t) / t
+    _speed(forms, 1 / theory.t_synchronous_period(found, t, counts), t)
 
 
-def _gathered(world: ScenarioWorld, of_run: dict, of_clients: dict, size: int) -> None:
+def _gathered(world: ScenarioWorld, forms: ClosedForms, size: int) -> None:
     world.compute()  # refuses others
     cycle = world.means("compute")
-    of_run["staleness_mean"] = theory.mean_staleness_buffered(cycle.size, size)
-    _speed(of_run, theory.asynchronous_throughput(cycle) / size, size)
+    forms.of_run["staleness_mean"] = theory.mean_staleness_buffered(cycle.size, size)
+    _speed(forms, theory.asynchronous_throughput(cycle) / size, size)
 
 
 def _closed_network(
-    world: ScenarioWorld, of_run: dict, of_clients: dict, *, reads_early: bool
+    world: ScenarioWorld, forms: ClosedForms, *, reads_early: bool
 ) -> None:
     """Tasks wait in the queues of clients that compute for exponential times."""
     rates, tasks = world.rates(), world.protocol["tasks"]
@@ -190,19 +177,19 @@ def _closed_network(
     weights = np.broadcast_to(weights, rates.size)
     shares = weights / weights.sum()
     found = queues.closed_network(tasks, shares, rates)
-    _speed(of_run, found.throughput)
-    of_run["queue_length"] = of_run["waiting_mean"] = 0.0
-    of_clients["utilisation"] = found.throughput * shares / rates
+    _speed(forms, found.throughput)
+    forms.of_run["queue_length"] = forms.of_run["waiting_mean"] = 0.0
+    forms.of_clients["utilisation"] = found.throughput * shares / rates
     if reads_early:
-        of_run["staleness_mean"] = theory.mean_staleness_in_flight(tasks)
-        of_clients["staleness_mean"] = found.mean_delay
+        forms.of_run["staleness_mean"] = theory.mean_staleness_in_flight(tasks)
+        forms.of_clients["staleness_mean"] = found.mean_delay
         stay = found.mean_num_present / (found.throughput * shares)
-        of_clients["queued_mean"] = stay - 1 / rates
+        forms.of_clients["queued_mean"] = stay - 1 / rates
 
 
-def _steps(world: ScenarioWorld, of_run: dict, of_clients: dict) -> None:
-    of_run["staleness_mean"] = of_run["staleness_max"] = 0.0
-    _speed(of_run, 1 / float(means(world.protocol["step"], 1)[0]))
+def _steps(world: ScenarioWorld, forms: ClosedForms) -> None:
+    forms.of_run["staleness_mean"] = forms.of_run["staleness_max"] = 0.0
+    _speed(forms, 1 / float(means(world.protocol["step"], 1)[0]))
 
 
 RULES: dict[str, Callable[..., None]] = {

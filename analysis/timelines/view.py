@@ -29,11 +29,6 @@ class View:
         self.study, self.manifest = study, study.manifest
         self.is_whole = not is_summary(study.manifest)
 
-    @property
-    def name(self) -> str:
-        """Name of the study."""
-        return self.manifest["name"]
-
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """All jobs with their staleness."""
@@ -42,7 +37,7 @@ class View:
     @property
     def runs(self) -> pd.DataFrame:
         """The runs that have ended, with the ends of their starts."""
-        return self.tally.runs
+        return self.counts[0]
 
     @cached_property
     def divided(self) -> dict[str, "pd.Series[str]"]:
@@ -55,8 +50,8 @@ class View:
         return {group: of for group, of in names.items() if of.notna().all()}
 
     @cached_property
-    def tally(self) -> measures.RunCounts:
-        """What is counted of the runs that have ended."""
+    def counts(self) -> measures.Counts:
+        """What is counted of the runs that have ended, as `measures` has it."""
         if not self.is_whole:
             return measures.tally_of_summary(self.study)
         runs = measures.with_starts(self.jobs, frames.runs(self.study))
@@ -65,26 +60,18 @@ class View:
     @cached_property
     def by_run(self) -> pd.DataFrame:
         """The measures of each run."""
-        return measures.by_run(self.tally)
+        runs, ages, _ = self.counts
+        return measures.by_run(runs, ages)
 
     @cached_property
     def by_client(self) -> pd.DataFrame:
         """The measures of each client, means over replicates."""
-        return measures.by_client(self.tally)
-
-    @cached_property
-    def starts(self) -> pd.DataFrame:
-        """The jobs that started in each run, and the starts that were missed."""
-        return measures.starts(self.tally)
-
-    @cached_property
-    def by_client_group(self) -> pd.DataFrame:
-        """The staleness of the groups into which clients are divided."""
-        return measures.by_client_group(self.tally, self.divided)
+        runs, _, clients = self.counts
+        return measures.by_client(runs, clients)
 
     def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Returns how often each staleness occurred in some runs, after the start."""
-        ages = self.tally.ages
+        _, ages, _ = self.counts
         return measures.histogram(ages.loc[ages["run"].isin(runs["run"])])
 
     @cached_property

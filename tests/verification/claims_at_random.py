@@ -299,8 +299,7 @@ def decided(measured: Measured, said: Claims, replicates: int | None) -> pd.Data
     """Returns what is said of claims with so many replicates, or after their looks."""
     if replicates is None:
         return at_looks(measured, said)
-    plan = claims.ReplicatePlan(replicates)
-    return claims.judge(measured.first(replicates), typed(said), plan)
+    return claims.judge(measured.first(replicates), typed(said), replicates)
 
 
 def typed(said: Claims) -> list[Claim]:
@@ -318,8 +317,8 @@ def at_looks(measured: Measured, said: Claims) -> pd.DataFrame:
     """
     found = []
     for replicates in LOOKS:
-        plan = claims.ReplicatePlan(replicates, LOOKS)
-        frame = claims.judge(measured.first(replicates), typed(said), plan)
+        seen = measured.first(replicates)
+        frame = claims.judge(seen, typed(said), replicates, LOOKS)
         is_open = frame["verdict"] == claims.OPEN
         done = ~is_open.groupby(frame["origin"]).transform("any")
         if replicates == LOOKS[-1]:

@@ -77,7 +77,11 @@ def watch(clients: Clients, number: int) -> tuple[np.ndarray, np.ndarray]:
     ("on", "off", "mean_on", "mean_off"),
     [
         (expon(3.0), expon(2.0), 3.0, 2.0),
-        (Scipy(law="uniform", loc=1), Scipy(law="gamma", parameters={"a": 2}), 1.5, 2),
+        (
+            Scipy(law="uniform", loc=1),
+            Scipy(law="gamma", parameters={"a": 2}),
+            *(1.5, 2.0),
+        ),
     ],
 )
 def test_share_of_time_available(

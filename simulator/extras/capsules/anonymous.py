@@ -10,7 +10,6 @@ import subprocess
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
 from ....analysis.frames import Study
 from ...files.study import StudyError
@@ -63,7 +62,7 @@ def nameless(study: Study) -> Study:
         name: {k: v for k, v in told.items() if k != "at"}
         for name, told in inputs.items()
     }
-    found.manifest = _renamed(kept, names)
+    found.manifest = {key: _renamed(value, names) for key, value in kept.items()}
     if len({*names.values()}) < len(names):
         raise StudyError(
             f"{study.folder}: files of an anonymous capsule must have different names, "
@@ -164,7 +163,7 @@ def _parts(name: str) -> list[str]:
     return [part for part in re.split(r"[\s._-]+", name) if part[:1].isupper()]
 
 
-def _keys(tree: Any, within: str = "") -> Iterator[str]:
+def _keys(tree: object, within: str = "") -> Iterator[str]:
     """Yields the keys of a manifest, such as `seed`, that may be a name elsewhere."""
     if isinstance(tree, Mapping):
         if within not in OWN:
@@ -176,7 +175,7 @@ def _keys(tree: Any, within: str = "") -> Iterator[str]:
             yield from _keys(inner)
 
 
-def _renamed(tree: Any, names: dict[str, str]) -> Any:
+def _renamed(tree: object, names: dict[str, str]) -> object:
     """Returns a tree with files' names in place of absolute paths, which it notes."""
     if isinstance(tree, Mapping):
         return {_renamed(k, names): _renamed(v, names) for k, v in tree.items()}

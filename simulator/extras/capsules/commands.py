@@ -158,7 +158,7 @@ def _show(found: "Repetition") -> None:
         others = ", ".join(found.other_runs[:SHOWN])
         rest = len(found.other_runs) - SHOWN
         what += f"; not {others}" + (f" and {rest} more" if rest > 0 else "")
-        if not found.same_machine:
+        if found.environment:
             what += "; machines and libraries may differ in last digits"
     out.say(what, style="green" if same else "yellow")
     rows = found.verdicts.itertuples(index=False)

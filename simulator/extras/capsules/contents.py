@@ -2,17 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ....analysis import claims, tables, worlds
+from ....analysis.facts import Entry
 from ....analysis.frames import Study, runs
-from ....analysis.markup import no_formulas
-from ....analysis.page.writing import yaml_of
+from ....analysis.markup import no_formulas, yaml_of
 from ...files.study import COLUMNS, StudyError, is_world
 from ...parts.base import tag
 from ...parts.catalogue import classes
@@ -86,7 +86,7 @@ def _results(study: Study) -> list[PackedFile]:
     ]
 
 
-def _carried(manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def _carried(manifest: Entry) -> dict[str, tuple[str, str]]:
     """Returns file and digest of the modules whose code a capsule holds.
 
     They are plug-ins, modules of functions that a scenario names, such as models, and
@@ -107,7 +107,7 @@ def _carried(manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     return {name: told for name, told in found.items() if name.isidentifier()}
 
 
-def _modules(manifest: Mapping[str, Any]) -> Iterator[PackedFile]:
+def _modules(manifest: Entry) -> Iterator[PackedFile]:
     for name, (file, sha256) in _carried(manifest).items():
         path = Path(file)
         code = path.read_bytes() if path.is_file() else None
@@ -136,41 +136,38 @@ def digests(study: Study) -> pd.DataFrame:
     for name in sorted(study.manifest.get("parts", {})):
         for run, rows in study.table(name).groupby("run", sort=True):
             if run in found:
-                _add(found[run], name, rows)
+                _add(found[run].update, name, rows)
     kept = table[["run", "group", "replicate", "seed", "stop"]]
     return kept.assign(sha256=[found[run].hexdigest() for run in table["run"]])
 
 
-def _add(digest: Any, name: str, rows: pd.DataFrame) -> None:
+def _add(add: Callable[[bytes], None], name: str, rows: pd.DataFrame) -> None:
     for column in sorted(set(map(str, rows.columns)) - {"run"}):
         values, of = rows[column], COLUMNS[name].get(column)
         if of is not None and of.none is not None:  # as in the files
             values = values.fillna(of.none).astype(np.dtype(of.dtype))
-        digest.update(f"{name}.{column}:{len(values)}:".encode())
+        add(f"{name}.{column}:{len(values)}:".encode())
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             numbers = values.to_numpy()
             if numbers.dtype == object:
                 numbers = values.to_numpy(np.float64, na_value=np.nan)
-            digest.update(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
+            add(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
         else:
-            digest.update(json.dumps([_plain(value) for value in values]).encode())
+            cells = zip(values, values.isna(), strict=True)
+            plain = [None if gone else _plain(value) for value, gone in cells]
+            add(json.dumps(plain).encode())
 
 
-def _plain(value: Any) -> Any:
-    if np.ndim(value):
-        return np.asarray(value).tolist()
-    return None if pd.isna(value) else str(value)
+def _plain(value: object) -> list[object] | str:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
-def left_out(
-    manifest: Mapping[str, Any], packed: Collection[str]
-) -> dict[str, dict[str, Any]]:
+def left_out(manifest: Entry, packed: Collection[str]) -> dict[str, Entry]:
     """Returns what a study read and its capsule lacks, by name."""
-    inputs: dict[str, dict[str, Any]] = manifest.get("inputs") or {}
     code = {path.removeprefix(f"{MODULES}/").removesuffix(".py") for path in packed}
     return {
         name: told
-        for name, told in inputs.items()
+        for name, told in (manifest.get("inputs") or {}).items()
         if ":" not in name or name.partition(":")[0] not in code
     }
 
@@ -184,9 +181,7 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
                 yield PackedFile(f"{FIGURES}/{path.name}", path.read_bytes(), about)
 
 
-def readme(
-    manifest: Mapping[str, Any], found: list[PackedFile], licence: str | None
-) -> PackedFile:
+def readme(manifest: Entry, found: list[PackedFile], licence: str | None) -> PackedFile:
     """Returns what tells a reader of a capsule its files, and their licence."""
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
@@ -208,7 +203,7 @@ def readme(
     return _text(README, text, "what this is")
 
 
-def _data_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _data_sets(manifest: Entry) -> Iterator[str]:
     known = {tag(part): part.published for part in classes("data", Data)}
     problems = [(run.get("scenario") or {}).get("problem") for run in manifest["runs"]]
     kinds = {(problem or {}).get("data", {}).get("kind") for problem in problems}
@@ -221,8 +216,7 @@ def _text(path: str, text: str, about: str) -> PackedFile:
     return PackedFile(path, text.encode(), about)
 
 
-def _csv(path: str, frame: Any, about: str) -> PackedFile:
-    plain = no_formulas(
-        frame, [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
-    )
+def _csv(path: str, frame: pd.DataFrame, about: str) -> PackedFile:
+    words = frame.select_dtypes(exclude="number").columns
+    plain = no_formulas(frame, map(str, words))
     return _text(path, plain.to_csv(index=False, lineterminator="\n"), about)

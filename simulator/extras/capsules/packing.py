@@ -255,11 +255,6 @@ class Repetition(NamedTuple):
             len(self.verdicts) > 0 or self.same_runs == self.runs
         )
 
-    @property
-    def same_machine(self) -> bool:
-        """Whether machine and libraries are those of the capsule."""
-        return not self.environment
-
 
 def compare(capsule: Capsule, study: Study) -> Repetition:
     """Compares a study with the capsule that it repeats.

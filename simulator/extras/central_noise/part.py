@@ -4,7 +4,7 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...catalogue.algorithms.federated.chain import (
     SendPart,
 )
 from ...catalogue.algorithms.federated.clients import Clip, NoiseOptions
-from ...catalogue.algorithms.federated.server import Weigh, WeightedMean
+from ...catalogue.algorithms.federated.server import Gathered, Weigh, WeightedMean
 from ...catalogue.algorithms.federated.stages import (
     Contributions,
     ServerRow,
@@ -28,6 +28,7 @@ from ...parts.lazy import Late
 from ...privacy.releases import Gaussian, Guarantee
 from ...problem.constants import Constants
 from ...problem.models.parts import ProblemShape
+from ...world.protocol import Protocol
 from ...world.protocol_abilities import LimitsGathering
 from .secure_aggregation import SecureAggregation
 
@@ -77,7 +78,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
     _scale: Array
     _least: Array
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return {"kind": self.kind}
 
     def clip_of(self, method: Chained) -> Clip:
@@ -135,7 +136,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
                     "polynomial",
                 )
 
-    def check(self, method: Chained, protocol: Any) -> None:
+    def check(self, method: Chained, protocol: Protocol) -> None:
         """Refuses pairwise masks where members are not known beforehand."""
         pairwise = self.secure is not None and self.secure.form == "pairwise"
         if pairwise and ROUNDS not in protocol.names:
@@ -176,14 +177,15 @@ class NoisyMean(NoiseOptions, WeightedMean):
         one = Guarantee(release, not lacks, why, law, ZEROED, by_commit=True)
         return (one,) * len(num_samples)
 
-    def make(self, setup: RunSetup, constants: Constants) -> Any:
+    def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns it with the scale that its clipping, and a budget, give the noise.
 
         Raises:
             ScenarioError: Secure aggregation is for fewer members than commits have, or
                 no commit has as many as it needs.
         """
-        method: Any = setup.scenario.algorithm
+        method = setup.scenario.algorithm
+        assert isinstance(method, Chained)  # whose stage it is
         secure = self.secure
         if secure is not None:
             key = method.key_of(self, "secure")
@@ -208,8 +210,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
         )
 
     def __call__(
-        self, row: ServerRow, contributions: Contributions, state: Any
-    ) -> tuple[Step, Any, Info]:
+        self, row: ServerRow, contributions: Contributions, state: Gathered | None
+    ) -> tuple[Step, Gathered | None, Info]:
         """Returns the mean with noise, drawn by version, what gathers, and info."""
         found, after, info = super().__call__(row, contributions, state)
         count = row.event.present().sum(dtype=jnp.int32)

@@ -17,7 +17,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ...files.study import Disk
 from ...files.study.disk import PARTIAL
@@ -30,20 +29,12 @@ Heart = Callable[[Disk, Path, float], contextlib.AbstractContextManager[None]]
 """Lets a claim beat; is given its disk, its folder and the seconds between beats."""
 
 
-class Pace(NamedTuple):
-    """The times of a taker, in seconds of its own clock.
-
-    Attributes:
-        beat_s: From one beat to the next, and from one look at the others to the next.
-        lease_s: Without a beat after which a claim is taken over: several beats, and
-            longer than a file system may keep from one machine what another has done.
-    """
-
-    beat_s: float = 5.0
-    lease_s: float = 60.0
-
-
-PACE = Pace()
+BEAT_S = 5.0
+"""Seconds of a taker's own clock from one beat to the next, and from one look at the
+others to the next."""
+LEASE_S = 60.0
+"""Seconds without a beat after which a claim is taken over: several beats, and longer
+than a file system may keep from one machine what another has done."""
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ def work(
             console.interruptible(folder, remedy),
             console.progress(scenario.name) as hear,
         ):
-            taken = takers.take(
+            number, in_time = takers.take(
                 scenario,
                 folder,
                 for_s=for_s,
@@ -105,8 +105,8 @@ def work(
     runs = study.manifest["runs"]
     ended = sum(run["stop"] != "incomplete" for run in runs)
     of_all = f"{ended} of {counted(len(runs), 'run')} of {folder} have ended"
-    why = "" if taken.in_time else "; the next would take longer than there is time"
-    out.say(f"{counted(taken.runs, 'run')} executed here; {of_all}{why}")
+    why = "" if in_time else "; the next would take longer than there is time"
+    out.say(f"{counted(number, 'run')} executed here; {of_all}{why}")
     if study.complete and printing.show_failures(study):
         raise SystemExit(FAILED)
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...engine import processes
 from ...files.study import DISK, StudyWarning
@@ -18,7 +18,9 @@ from ...parts.extras import extra
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.planning import Done, Task, claims_of
 from ...studies.progress import TaskProgress
-from .takers import take_one
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 REPORT_S = 1.0
 """Real seconds from one message of a task on how far it is to the next."""
@@ -78,14 +80,14 @@ class Cluster:
             with explained(folder):
                 DISK.make(claims_of(folder, first.session))
 
-            def hear(event: Any) -> None:
+            def hear(event: tuple[float, tuple[int, float, int]]) -> None:
                 _, (index, fraction, commits) = event
                 now = TaskProgress(max(float(fraction), STARTED), int(commits))
                 report(index, now)
 
             topic = f"stalesim-{uuid.uuid4()}"
             client.subscribe_topic(topic, hear)
-            futures: dict[Any, int] = {
+            futures: dict[Future, int] = {
                 client.submit(
                     _work_on_cluster,
                     *(topic, index, task, folder),
@@ -104,7 +106,7 @@ class Cluster:
                     _await_workers(client, self._scheduler)
                     looked = time.monotonic()
 
-    def _result(self, future: Any, futures: Mapping[Any, int]) -> Done:
+    def _result(self, future: "Future", futures: Mapping["Future", int]) -> Done:
         from distributed.scheduler import KilledWorker
 
         try:
@@ -117,6 +119,8 @@ class Cluster:
 def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
     from distributed import get_worker
 
+    from .takers import take_one  # the workers' part
+
     worker, last = get_worker(), [time.monotonic()]
 
     def report(now: TaskProgress) -> None:
@@ -128,7 +132,7 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
     return take_one(task, folder, report)
 
 
-def connected(scheduler: str) -> Any:
+def connected(scheduler: str) -> "Client":
     """Returns a client of a Dask cluster, to be used in a `with` statement.
 
     Raises:
@@ -184,7 +188,7 @@ def _explained(scheduler: str) -> Iterator[None]:
         ) from error
 
 
-def _await_workers(client: Any, scheduler: str) -> None:
+def _await_workers(client: "Client", scheduler: str) -> None:
     with contextlib.suppress(TimeoutError):  # a nanny starts another in some seconds
         client.wait_for_workers(1, timeout=RESTART_S)
         return

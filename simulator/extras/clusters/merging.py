@@ -3,30 +3,22 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
+from ....analysis.facts import Entry
 from ...files import inputs
-from ...files.study import COLUMNS, DISK, Disk, Study, load, parts
+from ...files.study import COLUMNS, DISK, Study, load, parts
 from ...files.study.disk import locked
 from ...parts.errors import StudyError
-from ...studies import running
+from ...scenario.study import Run
+from ...studies import planning, running
 from ...studies.executors import TIMELINES
-from ...studies.planning import (
-    CHECKPOINTS,
-    LOCKS,
-    OPEN,
-    UNFINISHED,
-    Done,
-    Task,
-    known_by,
-    task_name,
-)
+from ...studies.planning import Done, Task
 from ...studies.study_folder import StudyFolder
 
 
-def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
+def merge(folder: Path, *others: Path) -> Study:
     """Takes the runs that have ended in other folders of one study into the first.
 
     The others stay as they are. The study has the runs of the folder with most of them.
@@ -34,7 +26,6 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
     Args:
         folder: Folder of a study that no process runs.
         others: Folders of the same study.
-        disk: Disk of the folders.
 
     Returns:
         The study in the first folder; complete if all of its runs have ended.
@@ -43,31 +34,31 @@ def merge(folder: Path, *others: Path, disk: Disk = DISK) -> Study:
         UserError: a folder holds another study, another program has written it, its
             tables are damaged, or a run that has ended in two of them differs.
     """
-    sources = [load(other, disk) for other in others]
-    whole = max([load(folder, disk), *sources], key=lambda s: len(s.manifest["runs"]))
+    sources = [load(other) for other in others]
+    whole = max([load(folder), *sources], key=lambda s: len(s.manifest["runs"]))
     scenario = running.scenario_of(whole.folder)
     for other in others:  # all are looked at before anything is written
         with _advised(f"leave {other} out"):
-            _numbered(StudyFolder(other, disk), running.expand(scenario))
-    with locked(folder, disk):
-        mine = load(folder, disk)
+            _numbered(StudyFolder(other), running.expand(scenario))
+    with locked(folder):
+        mine = load(folder)
         for source in sources:
             _compare(mine, source)
         with _advised(f"merge into another folder than {folder}"):
-            study, tasks = running.started(scenario, folder, disk)
+            study, tasks = running.started(scenario, folder)
         open_ = {run["run"]: run for run in study.manifest["runs"]}
         for task in tasks:
             for source in sources:
-                if (found := _copied(task, source, folder, open_, disk)) is not None:
+                if (found := _copied(task, source, folder, open_)) is not None:
                     study.note(found)
                     break
         runs = study.manifest["runs"]
-        if not any(run["stop"] in OPEN for run in runs):
+        if not any(run["stop"] in planning.OPEN for run in runs):
             whole = study.end()
-            for name in (CHECKPOINTS, LOCKS, TIMELINES):
+            for name in (planning.CHECKPOINTS, planning.LOCKS, TIMELINES):
                 study.clear(name)  # what takers have left that were killed
             return whole
-    return load(folder, disk)
+    return load(folder)
 
 
 @contextmanager
@@ -81,19 +72,21 @@ def _advised(remedy: str) -> Iterator[None]:
         raise StudyError(f"{what}; {remedy}") from None
 
 
-def _numbered(folder: StudyFolder, runs: list[Any]) -> None:
+def _numbered(folder: StudyFolder, runs: list[Run]) -> None:
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         folder.numbered(runs)
     folder.check_versions()
 
 
-def _ended(study: Study) -> dict[tuple[str, str, int], dict[str, Any]]:
+def _ended(study: Study) -> dict[tuple[str, str, int], Entry]:
     runs = study.manifest["runs"]
-    return {known_by(run): run for run in runs if run["stop"] not in OPEN}
+    return {
+        planning.known_by(run): run for run in runs if run["stop"] not in planning.OPEN
+    }
 
 
-def _rows(study: Study, entry: dict[str, Any], number: int) -> Iterator[Any]:
+def _rows(study: Study, entry: Entry, number: int) -> Iterator[tuple[str, pa.Table]]:
     for name in COLUMNS:
         if name in entry["rows"]:
             rows = study.arrow(name, run=entry["run"])
@@ -137,10 +130,10 @@ def _bytes(rows: pa.Table) -> bytes:
 
 
 def _copied(
-    task: Task, source: Study, folder: Path, open_: dict[int, Any], disk: Disk
+    task: Task, source: Study, folder: Path, open_: dict[int, Entry]
 ) -> Done | None:
     ended = _ended(source)
-    mine = {run.number: ended.get(known_by(run.identity)) for run in task.runs}
+    mine = {run.number: ended.get(planning.known_by(run.identity)) for run in task.runs}
     pieces: dict[str, list[pa.Table]] = {}
     ends = {}
     for number, entry in mine.items():
@@ -149,13 +142,13 @@ def _copied(
         ends[number] = {
             key: value
             for key, value in entry.items()
-            if key in UNFINISHED or key not in open_[number]
+            if key in planning.UNFINISHED or key not in open_[number]
         }
         for name, rows in _rows(source, entry, number):
             pieces.setdefault(name, []).append(rows)
     files = {}
     for name, tables in pieces.items():
-        file = parts.file_name(task_name(task.number), 0)
-        seal = parts.write(disk, folder / name / file, parts.joined(name, tables))
+        file = parts.file_name(planning.task_name(task.number), 0)
+        seal = parts.write(DISK, folder / name / file, parts.joined(name, tables))
         files[name] = {file: seal}
     return Done(ends, files)

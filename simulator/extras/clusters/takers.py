@@ -8,7 +8,6 @@ Dask cluster execute tasks in the same way (`take_one`).
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from ...files import inputs
 from ...files.study import DISK, Disk
@@ -19,22 +18,20 @@ from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, origins, planning, running, staged
-from ...studies.executors import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
-from ...studies.planning import (
-    CHECKPOINTS,
-    LOCKS,
-    OPEN,
-    UNFINISHED,
-    Done,
-    Task,
-    checkpoint_of,
-    claims_of,
-    done_of,
-    task_name,
-)
+from ...studies.planning import Done, Task
 from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
-from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
+from .claims import (
+    BEAT_S,
+    LEASE_S,
+    LOST,
+    OVER,
+    Claimed,
+    Claims,
+    Heart,
+    LostError,
+    heart,
+)
 
 MOST_CLAIMS = 20
 """Claims of a task after which it counts as the killer of its takers."""
@@ -52,18 +49,18 @@ def execute(
     Returns:
         Its runs; 0 if another taker had ended it before it was claimed.
     """
-    if disk.exists(done_of(path, task.session, task.number)):
+    if disk.exists(planning.done_of(path, task.session, task.number)):
         return 0
     mine = Claimed(disk, claim)
     if int(claim.suffix[1:]) > MOST_CLAIMS:
-        found = failed(task, path, KILLED, mine)
+        found = executors.failed(task, path, executors.KILLED, mine)
     else:
-        found = attempt(task, path, progress, mine)
+        found = executors.attempt(task, path, progress, mine)
     with explained(path):
-        disk.make(path / LOCKS)
-    leave(found, task, path, mine)
+        disk.make(path / planning.LOCKS)
+    executors.leave(found, task, path, mine)
     with explained(path):
-        mine.remove(checkpoint_of(path, task.number))
+        mine.remove(planning.checkpoint_of(path, task.number))
     return len(task.runs)
 
 
@@ -79,31 +76,34 @@ def take_one(
         StudyError: as `executors.work`, or the task was given to another worker.
     """
     origins.check_worker(task.program)
-    place, name = claims_of(folder, task.session), task_name(task.number)
-    claims = Claims(place, DISK, time.monotonic, PACE.lease_s)
-    done = done_of(folder, task.session, task.number)
-    with ONE_AT_A_TIME:
+    place, name = (
+        planning.claims_of(folder, task.session),
+        planning.task_name(task.number),
+    )
+    claims = Claims(place, DISK, time.monotonic, LEASE_S)
+    done = planning.done_of(folder, task.session, task.number)
+    with executors.ONE_AT_A_TIME:
         while not (known := read_journal(DISK, done, {}))[0]:
             if not DISK.exists(place):
-                raise is_over(folder)
+                raise executors.is_over(folder)
             with explained(folder):
-                DISK.make(folder / LOCKS)
+                DISK.make(folder / planning.LOCKS)
                 # A process of a study that was killed may still be at this task.
-                with DISK.lock(folder / LOCKS / name, wait=True):
+                with DISK.lock(folder / planning.LOCKS / name, wait=True):
                     pass
             for number, left in claims.look().get(name, {}).items():
                 if not left:
                     claims.give(place / f"{name}.{number}", LOST)
             _, claim = claims.any_of([name])
             if claim is None:  # it has ended, which a file system may show later
-                time.sleep(PACE.beat_s)
+                time.sleep(BEAT_S)
                 continue
             ended = LOST
             try:
                 execute(task, folder, claim, progress, DISK)
                 ended = OVER
             except LostError:
-                raise is_over(folder) from None
+                raise executors.is_over(folder) from None
             finally:
                 claims.give(claim, ended)
     return Done(*known)
@@ -111,18 +111,6 @@ def take_one(
 
 END = "end"
 """Name of the claim under which the study is ended, once all tasks have."""
-
-
-class TakenRuns(NamedTuple):
-    """The work of one taker.
-
-    Attributes:
-        runs: Runs that it has executed.
-        in_time: False where what is left would have taken longer than it had.
-    """
-
-    runs: int
-    in_time: bool
 
 
 def begin(scenario: Scenario, folder: Path, disk: Disk = DISK) -> None:
@@ -146,12 +134,13 @@ def take(
     for_s: float | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
     progress: Progress = silent,
-    pace: Pace = PACE,
+    beat_s: float = BEAT_S,
+    lease_s: float = LEASE_S,
     disk: Disk = DISK,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
     beat: Heart = heart,
-) -> TakenRuns:
+) -> tuple[int, bool]:
     """Executes tasks of a study, with any number of others, until nothing is left.
 
     The last taker ends the study. One that no process runs is opened to takers first.
@@ -164,39 +153,46 @@ def take(
         checkpoint_s: Seconds from one keeping of a state to the next, from which
             who takes over continues; None for never.
         progress: Called with how far the session is.
-        pace: Times of this taker.
+        beat_s: Seconds from one beat to the next.
+        lease_s: Seconds without a beat after which a claim is taken over.
         disk: Disk of the folder.
         clock: Seconds of this machine, from any start.
         wait: Function that lets a number of seconds pass.
         beat: How a claim beats.
+
+    Returns:
+        Runs that it has executed, and whether none is left that would have taken
+        longer than it had.
 
     Raises:
         UserError: the program or a file is not that of the study, a process runs it,
             the folder cannot be written, or its tables are damaged.
     """
     start, a_run_s, runs = clock(), 0.0, 0
-    while (session := _opened(scenario, path, pace, disk, clock, wait)) is not None:
-        place = claims_of(path, session)
+    while (
+        session := _opened(scenario, path, beat_s, lease_s, disk, clock, wait)
+    ) is not None:
+        place = planning.claims_of(path, session)
         tasks = _tasks(scenario, path, disk, checkpoint_s)
-        claims = Claims(place, disk, clock, pace.lease_s)
+        claims = Claims(place, disk, clock, lease_s)
         while _is_open(place, disk):
             left_s = float("inf") if for_s is None else for_s - (clock() - start)
-            there = {*disk.names(path / LOCKS)}
+            there = {*disk.names(path / planning.LOCKS)}
             left = {
                 name: task
                 for name, task in tasks.items()
-                if done_of(path, session, task.number).name not in there
+                if planning.done_of(path, session, task.number).name not in there
             }
             fit = [n for n, task in left.items() if a_run_s * len(task.runs) < left_s]
             if left and not fit:
-                return TakenRuns(runs, in_time=False)
+                return runs, False
             name, claim = claims.any_of(fit or [END])
             if claim is None:
-                wait(pace.beat_s)
+                wait(beat_s)
                 continue
             since, ended = clock(), LOST
             try:
-                with beat(disk, claim, pace.beat_s):
+                with beat(disk, claim, beat_s):
                     if name == END:
                         _end(path, session, claim, disk)
                     else:
@@ -210,13 +206,14 @@ def take(
                 # It was taken over: this process was silent for too long.
             finally:
                 claims.give(claim, ended)
-    return TakenRuns(runs, in_time=True)
+    return runs, True
 
 
 def _opened(
     scenario: Scenario,
     path: Path,
-    pace: Pace,
+    beat_s: float,
+    lease_s: float,
     disk: Disk,
     clock: Callable[[], float],
     wait: Callable[[float], None],
@@ -227,23 +224,23 @@ def _opened(
         manifest = read_manifest(path, disk)
         session = manifest["session"]
         mine = manifest.get(SHARED) == session
-        if mine and _is_open(claims_of(path, session), disk):
+        if mine and _is_open(planning.claims_of(path, session), disk):
             return session
         if manifest["status"] == "complete":
             return None
         try:
             begin(scenario, path, disk)
         except BusyError:  # by another taker, perhaps, which opens it
-            if clock() - start >= pace.lease_s:
+            if clock() - start >= lease_s:
                 raise
-            wait(pace.beat_s)
+            wait(beat_s)
 
 
 def _tasks(
     scenario: Scenario, path: Path, disk: Disk, checkpoint_s: float | None
 ) -> dict[str, Task]:
     entries = read_manifest(path, disk)["runs"]
-    open_ = {entry["task"] for entry in entries if entry["stop"] in OPEN}
+    open_ = {entry["task"] for entry in entries if entry["stop"] in planning.OPEN}
     folder = StudyFolder(path, disk, look=False)
     runs = running.expand(scenario)
     folder.read(inputs.collect(run.scenario for run in runs))
@@ -252,7 +249,7 @@ def _tasks(
         tasks = planning.roomy([task for task in known if task.number in open_])
         folder.check_versions()
     tasks = executors.in_order(running.of_session(folder, tasks, checkpoint_s))
-    return {task_name(task.number): task for task in tasks}
+    return {planning.task_name(task.number): task for task in tasks}
 
 
 def _teller(
@@ -274,7 +271,9 @@ def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
     """Ends a session whose tasks have ended, and the study unless rows were lost."""
     folder = StudyFolder(path, Claimed(disk, claim))
     here = folder.manifest.get(SHARED) == session  # else who has ended it was killed
-    lost = any(r["stop"] == UNFINISHED["stop"] for r in folder.manifest["runs"])
+    lost = any(
+        r["stop"] == planning.UNFINISHED["stop"] for r in folder.manifest["runs"]
+    )
     if here and not lost:
         folder.end()
     over = _over(claim.parent)
@@ -284,8 +283,8 @@ def _end(path: Path, session: int, claim: Path, disk: Disk) -> None:
         disk.remove_folder(claim.parent)
         if not (here and lost):  # else who takes next begins another session
             mine = Claimed(disk, over)
-            mine.remove_folder(path / CHECKPOINTS)
-            mine.remove_folder(path / LOCKS)
+            mine.remove_folder(path / planning.CHECKPOINTS)
+            mine.remove_folder(path / planning.LOCKS)
         disk.remove_folder(over)
 
 

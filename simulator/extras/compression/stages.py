@@ -71,7 +71,7 @@ class Compressor(Part):
     def num_bytes(self, shape: ProblemShape) -> int:
         """Returns the bytes of a message, indices and scales included."""
 
-    def start(self, values: Any, arrays: Any) -> PyTree:
+    def start(self, values: Array, arrays: PyTree) -> PyTree:
         """Returns the state of one client before its first message: by default none."""
 
     @abstractmethod

@@ -158,8 +158,8 @@ def _show_server(study: "Study") -> None:
 
 
 def _show(world: "FittedWorld") -> None:
-    for stage in dict.fromkeys(one.stage for one in world.fits):
-        mine = [one.fit for one in world.fits if one.stage == stage]
+    for stage, of_clients in world.fits.items():
+        mine = of_clients.values()
         counts = Counter(fit.memory for fit in mine).most_common()
         kinds = ", ".join(f"{number} {kind}" for kind, number in counts)
         refused = sum(bool(fit.why) for fit in mine)

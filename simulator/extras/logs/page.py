@@ -1,6 +1,6 @@
 """A page of diagnostics of laws that were fitted to a log of jobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,12 @@ from scipy import special
 from ....analysis.figures import style
 from ....analysis.figures.files import save_figure
 from ....analysis.files import replaced
-from ....analysis.markup import literal
-from ...parts.errors import printable
+from ....analysis.markup import literal, markdown
 
 if TYPE_CHECKING:
+    from ...catalogue.laws.choosing import SeriesFit
     from .shared import Entry
-    from .worlds import FittedWorld, StageFit
+    from .worlds import Fits, FittedWorld
 
 LAGS = 30
 """Lags of the autocorrelation that is drawn."""
@@ -34,33 +34,33 @@ that its test refuses (p < 0.01) is replaced by the values that were measured, a
 marginal law."""
 
 
-def table(fits: Sequence["StageFit"]) -> pd.DataFrame:
+def table(fits: "Fits") -> pd.DataFrame:
     """Returns what was fitted of each client and stage, as text."""
     return pd.DataFrame(
         [
             {
-                "stage": one.stage,
-                "client": one.client,
-                "durations": len(one.fit.values),
-                "memory": one.fit.memory,
-                "p": "" if np.isnan(one.fit.p) else f"{one.fit.p:.3g}",
-                **{f"{name} (nats)": _text(one.fit.gains, name) for name in MODELS},
+                "stage": stage,
+                "client": client,
+                "durations": len(fit.values),
+                "memory": fit.memory,
+                "p": "" if np.isnan(fit.p) else f"{fit.p:.3g}",
+                **{f"{name} (nats)": _text(fit.gains, name) for name in MODELS},
                 **{
-                    name: _text(one.fit.errors, name)
+                    name: _text(fit.errors, name)
                     for name in ("constant mean", *BASELINES)
                 },
-                "refused": one.fit.why,
+                "refused": fit.why,
             }
-            for one in fits
+            for stage, of_clients in fits.items()
+            for client, fit in of_clients.items()
         ]
     )
 
 
-def figures(fits: Sequence["StageFit"]) -> Iterator[tuple[str, Figure]]:
+def figures(fits: "Fits") -> Iterator[tuple[str, Figure]]:
     """Yields a figure of each stage: quantiles, autocorrelation, held-out errors."""
-    for stage in dict.fromkeys(one.stage for one in fits):
-        mine = [one for one in fits if one.stage == stage and one.fit.errors]
-        if mine:
+    for stage, of_clients in fits.items():
+        if mine := [fit for fit in of_clients.values() if fit.errors]:
             yield f"fit-{stage}", _figure(mine)
 
 
@@ -72,9 +72,9 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
     """
     folder, drawn = path.parent / "figures", []
     name = path.stem
-    head = [f"# {literal(printable(world.tree['source']))}", "", WORDS, ""]
-    head += [f"Note: {literal(printable(remark))}\n" for remark in world.remarks]
-    head += [f"Room of {literal(printable(room))}.\n" for room in world.rooms]
+    head = [f"# {literal(world.tree['source'])}", "", WORDS, ""]
+    head += [f"Note: {literal(remark)}\n" for remark in world.remarks]
+    head += [f"Room of {literal(room)}.\n" for room in world.rooms]
     for slowdown in world.tree["clients"].get("slowdowns", ()):
         who = "Clients of a room" if "clients" in slowdown else "All clients"
         stages, every = " and ".join(slowdown["stages"]), slowdown["every"]
@@ -86,21 +86,19 @@ def save(world: "FittedWorld", path: Path, forms: Sequence[str]) -> list[Path]:
             for stem, figure in figures(world.fits):
                 drawn += save_figure(figure, folder / f"{name}-{stem}", forms)
                 head += [f"![{stem}](figures/{name}-{stem}.{forms[0]})", ""]
-    frame = table(world.fits).map(lambda cell: literal(printable(str(cell))))
-    rows = [frame.columns, ["---"] * len(frame.columns), *frame.to_numpy()]
-    text = "\n".join([*head, *("| " + " | ".join(row) + " |" for row in rows), ""])
+    text = "\n".join([*head, markdown(table(world.fits))])
     page = path.with_suffix(".md")
     with replaced(page) as new:
         new.write_text(text, encoding="utf-8")
     return [page, *drawn]
 
 
-def _figure(fits: list["StageFit"]) -> Figure:
+def _figure(fits: Collection["SeriesFit"]) -> Figure:
     figure = Figure(figsize=(7.16, 2.6), layout="constrained")
     quantiles, lags, errors = figure.subplots(1, 3)
     colour = style.palette()[0]
     for one in fits:
-        scores = np.sort(one.fit.scores)
+        scores = np.sort(one.scores)
         at = special.ndtri((np.arange(scores.size) + 0.5) / scores.size)
         quantiles.plot(at, scores, lw=1, c=colour, alpha=0.5)
     quantiles.axline((0, 0), slope=1, ls="--", lw=1, c="grey")
@@ -108,7 +106,7 @@ def _figure(fits: list["StageFit"]) -> Figure:
                   title="QQ of the second half")  # fmt: skip
     for c, what, name in zip(
         style.palette(),
-        ([one.fit.series for one in fits], [one.fit.scores for one in fits]),
+        ([one.series for one in fits], [one.scores for one in fits]),
         ("in the log", "left by the fit"),
         strict=False,
     ):
@@ -117,7 +115,7 @@ def _figure(fits: list["StageFit"]) -> Figure:
     lags.set(xlabel="Lag (jobs)", title="Autocorrelation, mean", ylim=(-0.2, 1))
     lags.legend()
     shares = [
-        [one.fit.errors[name] / one.fit.errors["constant mean"] for one in fits]
+        [one.errors[name] / one.errors["constant mean"] for one in fits]
         for name in BASELINES
     ]
     errors.boxplot(shares, orientation="vertical")

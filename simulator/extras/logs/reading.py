@@ -28,7 +28,7 @@ each other in the order of the file or, with `round`, begin when the round befor
 from collections.abc import Hashable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -146,11 +146,6 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
 
 
 def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
-    """Keeps the columns that are named, by what they are called here.
-
-    Raises:
-        DataError: The file has no column of such a name.
-    """
     for name in columns.values():
         if name not in table.frame:
             known = [str(each) for each in table.frame.columns]
@@ -194,11 +189,7 @@ def _timed(table: LogTable) -> int:
 
 
 def _checked(table: LogTable) -> "pd.DataFrame":
-    """Returns the log with all columns.
-
-    Raises:
-        DataError: a row says what cannot have been.
-    """
+    """Returns the log with all columns; refuses what cannot have been."""
     written, refuse = table.frame, table.refuse
     frame = written.copy()
     refuse(frame["client"].isna(), "must name a client", "client", "fill it in")
@@ -250,11 +241,7 @@ def _checked(table: LogTable) -> "pd.DataFrame":
 
 
 def _check_commits(frame: "pd.DataFrame", table: LogTable) -> None:
-    """Checks which jobs make a version, and when, in place.
-
-    Raises:
-        DataError: a row says what cannot have been.
-    """
+    """Completes which jobs make a version, and when, in place."""
     if "commit" not in frame:
         if "applied_time" in frame:
             raise DataError(
@@ -300,10 +287,11 @@ def _numbered(column: "pd.Series") -> tuple[list[str], np.ndarray]:
     return shown_as, np.array([numbers[value] for value in values], np.int32)
 
 
-def _label(label: Any) -> str:
+def _label(label: object) -> str:
     """Returns a label as text; a column of whole numbers may be read as fractions."""
-    whole = isinstance(label, float) and label.is_integer()
-    return str(int(label) if whole else label)
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, table: LogTable) -> None:

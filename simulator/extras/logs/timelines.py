@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -47,7 +46,7 @@ def import_log(
     return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
 
 
-def read_of(log: str | Path) -> dict[str, Any]:
+def read_of(log: str | Path) -> dict[str, dict[str, object]]:
     """Returns the entry of a manifest that says which log was read."""
     path = Path(log)
     held = digests.of_file(path)._asdict()

@@ -50,12 +50,8 @@ SHARED = ("download", "compute", "upload")
 """Stages that clients may share a factor of."""
 
 
-class StageFit(NamedTuple):
-    """One stage of a client."""
-
-    client: str
-    stage: str
-    fit: SeriesFit
+Fits = dict[str, dict[str, SeriesFit]]
+"""What was fitted, by stage and client."""
 
 
 class FittedWorld(NamedTuple):
@@ -63,14 +59,14 @@ class FittedWorld(NamedTuple):
 
     Attributes:
         tree: A scenario of a world.
-        fits: Of each client and stage.
+        fits: What was fitted.
         remarks: What the world has otherwise than the log, each in a line.
         tables: Columns that the scenario reads, by files.
         rooms: Which clients are slow together, each room in a line.
     """
 
     tree: Entry
-    fits: list[StageFit]
+    fits: Fits
     remarks: list[str]
     tables: dict[Path, dict[str, np.ndarray]]
     rooms: list[str]
@@ -90,7 +86,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
             f"them"
         )
     groups = {name: {"number": 1} for name in _names(log.labels)}
-    fits: list[StageFit] = []
+    fits: Fits = {}
     remarks, tables, slowdowns, rooms = _remarks(log), {}, [], []
     names = list(groups)
     for stage, every in _stages(log).items():
@@ -120,7 +116,7 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
                 law = {"law": "mixture", "of": [still, law], "weights": weights}
             if zero < 1:
                 groups[name] |= ENTRIES[stage](law)
-                fits.append(StageFit(name, stage, fit))
+                fits.setdefault(stage, {})[name] = fit
         if shared is not None and stage in SHARED:
             slowdowns.append({**shared, "stages": [stage]})
         for number, (room, slowdown, values) in enumerate(in_rooms, 1):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....analysis.facts import Entry
 from ...files import inputs
 from ...files.study import COLUMNS, Categorical, Study, Writer
 from ...files.timeline import StopReason
@@ -39,11 +39,28 @@ Played = tuple[Rollouts, RolloutLoad, dict[str, float]]
 """What happened in a run: its record, what closed forms know of it, its measures."""
 
 
-class RolloutSource(NamedTuple):
-    """A world of samples that is to be written."""
+class RolloutSource:
+    """A world of samples that is to be written.
 
-    entry: dict[str, Any]
-    play: Callable[[], Played]
+    Args:
+        identity: What the entry of its run in the manifest begins with.
+        world: The world.
+        play: Plays it.
+    """
+
+    def __init__(
+        self, identity: Entry, world: RolloutScenario, play: Callable[[], Played]
+    ) -> None:
+        self.play = play
+        self.entry = {
+            **identity,
+            "protocol": "rollouts",
+            "num_clients": world.generation.num_slots,
+            "stop_reason": "the run has not ended",
+            "stop": "incomplete",
+            "facts": world.described(),
+            "scenario": world.model_dump(mode="json"),
+        }
 
     def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
         """Writes the run; yields its fraction, and completes its entry."""
@@ -61,7 +78,7 @@ class RolloutSource(NamedTuple):
             commits=int(values["steps"]),
             contributions=int(values["samples_trained"]),
             virtual_s=record.end_time,
-            workload={key: _finite(value) for key, value in known._asdict().items()},
+            workload={key: _finite(value) for key, value in known.items()},
             measures={key: _finite(value) for key, value in values.items()},
             slot_seconds=record.slot_seconds,
             elapsed_s=time.perf_counter() - started,
@@ -69,26 +86,12 @@ class RolloutSource(NamedTuple):
         )
 
 
-def source_of(
-    identity: dict[str, Any], world: RolloutScenario, play: Callable[[], Played]
-) -> RolloutSource:
-    """Returns a world of samples that is to be written."""
-    entry = {
-        **identity,
-        "protocol": "rollouts",
-        "num_clients": world.generation.num_slots,
-        "stop_reason": "the run has not ended",
-        "stop": "incomplete",
-        "facts": world.described(),
-        "scenario": world.model_dump(mode="json"),
-    }
-    return RolloutSource(entry, play)
-
-
 def sources_of(scenario: RolloutScenario, first: int = 0) -> list[RolloutSource]:
     """Returns the runs of a scenario, numbered from `first`."""
     runs = (run._replace(number=run.number + first) for run in expand(scenario))
-    return [source_of(run.identity, run.scenario, partial(_play, run)) for run in runs]
+    return [
+        RolloutSource(run.identity, run.scenario, partial(_play, run)) for run in runs
+    ]
 
 
 def _play(run: Run) -> Played:
@@ -114,8 +117,8 @@ def record_rollouts(
         )
 
 
-def _finite(value: float | str) -> float | str | None:
-    if isinstance(value, str | int):
+def _finite(value: object) -> object:
+    if not isinstance(value, float):
         return value
     return float(value) if isfinite(value) else None
 

@@ -3,7 +3,7 @@
 Slots generate samples, a queue keeps them, a trainer takes batches.
 """
 
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn
 
 from pydantic import model_validator
 from typing_extensions import override
@@ -14,6 +14,9 @@ from ...world.clients import Clients, Server
 from ...world.protocol import Cadence, Protocol, Traits
 from ...world.protocol_abilities import OwnTimeline
 from .world.options import RolloutEntries, RolloutOptions, RolloutStop, check_rollouts
+
+if TYPE_CHECKING:
+    from .timeline import RolloutTimeline
 
 MOST_BATCH = 65_536
 """Samples of a step: each is drawn by weights of its own."""
@@ -61,13 +64,13 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
         return self.generation.num_slots
 
     @override
-    def timeline(self) -> type[Any]:
+    def timeline(self) -> "type[RolloutTimeline]":
         from .timeline import RolloutTimeline
 
         return RolloutTimeline
 
     @override
-    def described(self, num_clients: int) -> dict[str, Any]:
+    def described(self, num_clients: int) -> dict[str, object]:
         world = self.world(RolloutStop(steps=1))
         return super().described(num_clients) | world.described("protocol.")
 
@@ -108,6 +111,6 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
             raise LocatedError(f"protocol.{error}", keys) from None
 
     @override
-    def play(self, world: Any, recorder: Any) -> NoReturn:
+    def play(self, world: object, recorder: object) -> NoReturn:
         # Its own timeline plays samples, not the cycles of clients.
         raise NotImplementedError(self.kind)

@@ -1,14 +1,12 @@
 """What runs of samples come to, next to what closed forms say."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from ....analysis.frames import UNFINISHED, Study, swept_columns
 from ...scenario.study import short_names
 from .theory import rollout_staleness
+from .world.measures import RolloutLoad
 
 COLUMNS = {
     "staleness_mean": "staleness",
@@ -24,7 +22,7 @@ COLUMNS = {
 """Measures of the closing table, and how it calls them."""
 
 
-def predictions(workload: Mapping[str, Any]) -> dict[str, float]:
+def predictions(workload: RolloutLoad) -> dict[str, float]:
     """Returns the closed forms of a run, NaN where they do not hold.
 
     They hold below rho = 1, where the trainer waits for samples; above, the published
@@ -33,9 +31,10 @@ def predictions(workload: Mapping[str, Any]) -> dict[str, float]:
     names = ("staleness_mean", "in_generation", "in_queue")
     if workload["exempt"] or workload["rho"] >= 1:
         return dict.fromkeys(names, np.nan)
-    slots, batch, rho, tail = (workload[k] for k in ("slots", "batch", "rho", "tail"))
     # The queue's bound plays no part below rho = 1.
-    found = rollout_staleness(slots, batch, 1, rho, tail)
+    found = rollout_staleness(
+        workload["slots"], workload["batch"], 1, workload["rho"], workload["tail"]
+    )
     return dict(zip(names, (sum(found), *found), strict=True))
 
 

@@ -64,7 +64,7 @@ class EnemyOptions(StagePart):
         fractions = (kv for kv in self if isinstance(kv[1], float))
         return {key: value for key, value in fractions if key != "share"}
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> dict[str, object]:
         return super().structure() | dict.fromkeys(EnemyOptions.model_fields)
 
     def fits(self, method: Chained) -> None:
@@ -127,7 +127,8 @@ class EnemyPart(EnemyOptions, AttackPart):
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns an attack by the enemies of a run."""
-        method: Any = setup.scenario.algorithm
+        method = setup.scenario.algorithm
+        assert isinstance(method, Chained)  # whose stage it is
         K, seed = setup.shape.num_clients, setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
         return self.in_program(
@@ -321,7 +322,8 @@ class LabelFlip(EnemyOptions, LocalWork):
                 f"algorithm.chain must have another work than {self.kind} for data "
                 f"without classes; take local_work, and an attack on messages"
             )
-        method: Any = setup.scenario.algorithm
+        method = setup.scenario.algorithm
+        assert isinstance(method, Chained)  # whose stage it is
         enemies = self.among(method, len(pools), setup.run.seed)
         held = np.zeros((2, len(data.y_train)), bool)
         for enemy, pool in zip(enemies, pools, strict=True):

@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
+from ...catalogue.algorithms.federated.chain import Chained
 from ...catalogue.algorithms.federated.stage import AttackPart, ReadPart, StagePart
 from ...catalogue.protocols.bounded import Bounded
 from ...engine.of_run import timeline
 from ...files.study import Study
 from ...parts.base import tag
 from ...parts.errors import ScenarioError, UserError, shown, suggestion
-from ...problem.capabilities import DividesRows, HasStages
+from ...problem.capabilities import DividesRows
 from ...scenario.reading import validated
 from ...scenario.scenario import Scenario
 from ...scenario.setting import BaseScenario, Varied
@@ -144,11 +145,7 @@ def _compared(study: Study, number: int, own: dict[str, float]) -> str:
 
 
 def _refuse(played: SimulatedTimeline) -> None:
-    """Refuses what cannot be acted out on one machine.
-
-    Raises:
-        ScenarioError: saying what to do.
-    """
+    """Refuses what cannot be acted out on one machine."""
     protocol, num_clients = played.protocol, played.num_clients
     if played.quota is not None:
         raise ScenarioError(
@@ -184,7 +181,6 @@ def _refuse_undivided(scenario: Scenario) -> None:
             f"compute the model's own, got {scenario.problem.work!r}; take --compute "
             f"sleep"
         )
-    chain: Any = scenario.algorithm
     algorithm = scenario.algorithm
     if not isinstance(algorithm, DividesRows):
         raise ScenarioError(
@@ -192,11 +188,12 @@ def _refuse_undivided(scenario: Scenario) -> None:
             f"--compute gradients, got {scenario.algorithm.kind!r}; remove the option, "
             f"or take another"
         )
-    for stage in algorithm.stages if isinstance(algorithm, HasStages) else ():
+    if not isinstance(algorithm, Chained):
+        return
+    for stage in algorithm.stages:
         if (why := _not_on_the_wire(stage)) is not None:
-            keys = "algorithm", *chain.keys_of(stage)
             raise ScenarioError(
-                f"{'.'.join(map(str, keys))} must be left out with --compute "
+                f"{algorithm.key_of(stage)} must be left out with --compute "
                 f"gradients, {why}, got {tag(type(stage))!r}; take --compute sleep"
             )
 

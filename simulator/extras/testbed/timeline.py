@@ -21,7 +21,7 @@ from ...timelines.simulated import SimulatedTimeline
 from .broker import BrokerLost, MqttChannels
 from .fleet import Channels, ClientProcesses, Reception, TcpChannels
 from .learner import Learner
-from .world import Interrupted, RealWorld, parsed
+from .world import FORMS, Interrupted, RealWorld, parsed
 
 LOG, MODEL = "log", "model"
 """Files of a run in the folder of a testbed."""
@@ -161,11 +161,10 @@ class RealTimeline(SimulatedTimeline):
 
     def _acted_out(self) -> Chunk:
         bench, options = self.bench, self.bench.options
-        faults = [
-            fault
-            for what in ("kill", "pause", "slow")
-            for fault in parsed(what, getattr(options, what), self.num_clients)
-        ]
+        faults = {
+            what: parsed(what, getattr(options, what), self.num_clients)
+            for what in FORMS
+        }
         learner = Learner(self.workload)
         if options.compute == "gradients":
             device.before_import()

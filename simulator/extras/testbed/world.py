@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import simpy
 from simpy.core import EmptySchedule
@@ -41,26 +41,13 @@ FORMS = {
     "slow": (rf"(\d+)@{NUMBER}x{NUMBER}", "CLIENT@TIMExFACTOR"),
 }
 """How each is written, as a pattern and in words."""
+Faults = list[tuple[int, float, float | None]]
+"""Clients to which something happens, from 0, the virtual seconds at which it does, and
+the virtual seconds for which one is away or paused, None for ever; or the factor of its
+computing time."""
 
 
-class Fault(NamedTuple):
-    """What happens to a client.
-
-    Attributes:
-        what: `kill`, `pause` or `slow`.
-        client: Number of the client, from 0.
-        time: Virtual seconds.
-        amount: Virtual seconds for which it is away or paused, None for ever; or the
-            factor of its computing time.
-    """
-
-    what: str
-    client: int
-    time: float
-    amount: float | None
-
-
-def parsed(what: str, written: Sequence[str], num_clients: int) -> list[Fault]:
+def parsed(what: str, written: Sequence[str], num_clients: int) -> Faults:
     """Returns faults as an option has them.
 
     Args:
@@ -72,7 +59,7 @@ def parsed(what: str, written: Sequence[str], num_clients: int) -> list[Fault]:
         UserError: One is written otherwise, or there is no such client.
     """
     pattern, form = FORMS[what]
-    faults = []
+    faults: Faults = []
     for text in written:
         found = re.fullmatch(pattern, text)
         if found is None or not 1 <= int(found[1]) <= num_clients:
@@ -81,7 +68,7 @@ def parsed(what: str, written: Sequence[str], num_clients: int) -> list[Fault]:
                 f"{text!r}; correct it"
             )
         amount = None if found[3] is None else float(found[3])
-        faults.append(Fault(what, int(found[1]) - 1, float(found[2]), amount))
+        faults.append((int(found[1]) - 1, float(found[2]), amount))
     return faults
 
 
@@ -239,14 +226,15 @@ class RealWorld(World):
                     f"not; see what it says above, or take fewer clients"
                 )
 
-    def attend(self, recorder: Recorder, log: "Log", faults: list[Fault]) -> None:
-        """Begins: what happens from now on is written down."""
+    def attend(self, recorder: Recorder, log: "Log", faults: dict[str, Faults]) -> None:
+        """Begins: what happens from now on is written down; faults are by option."""
         clock = self.clock_of_testbed
         clock.hear, clock.busy = self._hear, self._is_busy
         clock.after = lambda: self._write(recorder, log)
         self._learner.follow(recorder)
-        for fault in faults:
-            self.call_at(fault.time, self._happens(fault), fault.client)
+        for what, those in faults.items():
+            for client, time_s, amount in those:
+                self.call_at(time_s, self._happens(what, amount), client)
         clock.begin()
 
     @override
@@ -370,9 +358,7 @@ class RealWorld(World):
             _, then = self._asked.pop(client)
             then(client)  # which finds that it has left
 
-    def _happens(self, fault: Fault) -> Callable[[int], None]:
-        amount = fault.amount
-
+    def _happens(self, what: str, amount: float | None) -> Callable[[int], None]:
         def kill(client: int) -> None:
             if amount is not None:
                 self._back[client] = self.env.now + amount
@@ -389,7 +375,7 @@ class RealWorld(World):
         def slow(client: int) -> None:
             self._slowed[client] = amount or 1
 
-        return {"kill": kill, "pause": pause, "slow": slow}[fault.what]
+        return {"kill": kill, "pause": pause, "slow": slow}[what]
 
     def _write(self, recorder: Recorder, log: "Log") -> None:
         """Applies what was recorded since, and writes down the jobs that have ended."""

@@ -1,7 +1,7 @@
 """A study as event files of TensorBoard."""
 
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from ...parts.extras import extra
 from .records import Row, RunRecord
@@ -67,5 +67,5 @@ def check_library() -> None:
     _library("tensorboardX.summary")
 
 
-def _library(module: str) -> Any:
+def _library(module: str) -> ModuleType:
     return extra(module, "tensorboard", "--to tensorboard")

@@ -16,7 +16,7 @@ from typing import Any
 import simpy
 
 from stalesim.simulator.extras.clusters import takers
-from stalesim.simulator.extras.clusters.claims import BEAT, Pace
+from stalesim.simulator.extras.clusters.claims import BEAT
 from stalesim.simulator.files.study import Disk, Study, StudyWarning, load
 from stalesim.simulator.files.study.disk import LOCK
 from stalesim.simulator.files.study.manifest import NAME
@@ -27,7 +27,7 @@ from tests.unit.studies.fake_disk import FakeDisk, KilledError
 from tests.unit.studies.fake_study import PATH
 from tests.unit.studies.play_runner import Play, Process, check_what_is_there, main
 
-PACE = Pace(beat_s=5, lease_s=60)
+BEAT_S, LEASE_S = 5, 60
 """In virtual seconds, of which a call of a disk takes one on average."""
 MOST_TAKERS = 60
 
@@ -48,7 +48,7 @@ class Taker(Process):
         self.stops = 0
         super().__init__(play, self._take)
 
-    def _take(self, disk: FakeDisk) -> takers.TakenRuns:
+    def _take(self, disk: FakeDisk) -> tuple[int, bool]:
         env = self._play.env
 
         def wait(seconds: float) -> None:
@@ -57,7 +57,8 @@ class Taker(Process):
         return takers.take(
             fake_study.SCENARIO,
             PATH,
-            pace=PACE,
+            beat_s=BEAT_S,
+            lease_s=LEASE_S,
             disk=disk,
             clock=lambda: self._offset + self._rate * env.now,
             wait=wait,
@@ -133,7 +134,7 @@ class TakersPlay(Play):
             working = [one for one in self.processes if one.alive]
             for one in self.processes:
                 assert one.alive or isinstance(
-                    one.result, KilledError | takers.TakenRuns | StudyError | Study
+                    one.result, KilledError | tuple | StudyError | Study
                 ), one.result
             if not working:
                 if load(PATH, FakeDisk(self.files)).complete:

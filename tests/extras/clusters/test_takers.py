@@ -11,7 +11,7 @@ import pytest
 
 from stalesim.simulator import studies
 from stalesim.simulator.extras.clusters import merging, takers
-from stalesim.simulator.extras.clusters.claims import LOST, Claimed, Claims, Pace
+from stalesim.simulator.extras.clusters.claims import LOST, Claimed, Claims
 from stalesim.simulator.extras.clusters.commands import seconds
 from stalesim.simulator.files.study import COLUMNS, DISK, Study, load
 from stalesim.simulator.parts.errors import StudyError, UserError
@@ -31,7 +31,6 @@ from tests.unit.studies.play_runner import assert_repeated, every_kind
 from tests.unit.studies.test_spread import TREE
 
 SMALL: dict[str, Any] = TREE | {"replicates": 2, "stop": {"commits": 200}}
-QUICK = Pace(beat_s=0.05, lease_s=1.0)
 NUM_SLOW = 1_000
 """Histories that the long tests play."""
 
@@ -51,7 +50,7 @@ def test_histories_hold_every_kind_of_fault() -> None:
     seen, plays = every_kind(TakersPlay, history, 40)
     assert seen == {*WHAT}
     taken = [one for play in plays for one in play.processes if isinstance(one, Taker)]
-    assert any(one.stops and isinstance(one.result, takers.TakenRuns) for one in taken)
+    assert any(one.stops and isinstance(one.result, tuple) for one in taken)
 
 
 @pytest.mark.long
@@ -95,12 +94,12 @@ def test_a_taker_leaves_the_folder_of_a_single_process(
     whole: Study, folder: Path
 ) -> None:
     assert not load(folder).complete
-    assert takers.take(validated(SMALL), folder) == takers.TakenRuns(4, in_time=True)
+    assert takers.take(validated(SMALL), folder) == (4, True)
     assert_same(load(folder), whole)
     assert {path.name for path in folder.iterdir()} == {
         path.name for path in whole.folder.iterdir()
     }
-    assert takers.take(validated(SMALL), folder) == takers.TakenRuns(0, in_time=True)
+    assert takers.take(validated(SMALL), folder) == (0, True)
 
 
 def test_results_can_be_read_before_the_study_ends(folder: Path) -> None:
@@ -111,12 +110,12 @@ def test_results_can_be_read_before_the_study_ends(folder: Path) -> None:
         return now[0]
 
     # A run takes 100 s by this clock, and there is time for some of four.
-    taken = takers.take(validated(SMALL), folder, for_s=700, clock=clock)
-    assert not taken.in_time
-    assert 0 < taken.runs < 4
+    taken, in_time = takers.take(validated(SMALL), folder, for_s=700, clock=clock)
+    assert not in_time
+    assert 0 < taken < 4
     study = load(folder)
     ended = [run["run"] for run in study.manifest["runs"] if run["stop"] == "commits"]
-    assert len(ended) == taken.runs
+    assert len(ended) == taken
     assert set(study.table("evaluations")["run"]) == set(ended)
     resumed = studies.resume(folder)
     assert resumed.complete
@@ -128,12 +127,11 @@ import sys, time
 from pathlib import Path
 from stalesim.simulator.scenario.reading import validated
 from stalesim.simulator.extras.clusters import takers
-from stalesim.simulator.extras.clusters.claims import Pace
 from stalesim.simulator.studies.running import scenario_of
 folder, offset = Path(sys.argv[1]), float(sys.argv[2])
-taken = takers.take(scenario_of(folder), folder, pace=Pace(0.05, 1.0),
+taken = takers.take(scenario_of(folder), folder, beat_s=0.05, lease_s=1.0,
                     clock=lambda: time.monotonic() + offset)
-print(taken.runs)
+print(taken[0])
 """
 
 

@@ -98,17 +98,17 @@ def test_two_hundred_settings_stay_within_the_bounds_of_the_closed_forms(
         found, known = play(world, seed), workload(world, seed)
         told = measured(world, seed, found)
         generating, queueing = rollout_staleness(
-            known.slots, known.batch, 1, known.rho, known.tail
+            known["slots"], known["batch"], 1, known["rho"], known["tail"]
         )
-        group, batch = known.group, known.batch
+        group, batch = known["group"], known["batch"]
         steps, trained = told["steps"], told["samples_trained"] * 0.8
-        ends = 2 * known.slots * known.tail / trained + 0.02
+        ends = 2 * known["slots"] * known["tail"] / trained + 0.02
         bound = 2 * (group - 1) / batch + ends * generating
         assert abs(told["in_generation"] - generating) <= bound, seed
-        noise = 4 * np.sqrt(known.rho * group / batch / (0.8 * steps))
+        noise = 4 * np.sqrt(known["rho"] * group / batch / (0.8 * steps))
         assert abs(told["in_queue"] - queueing) <= group / batch + noise, seed
         took = found.steps["end_time"][0] - found.steps["start_time"][0]
-        period = seconds_per_step(took, known.rho)
+        period = seconds_per_step(took, known["rho"])
         # The mean of as many lengths as were trained, of standard deviation <= mean,
         # and the slots' samples at both ends.
         error = 4 / np.sqrt(trained) + ends + group / batch / (0.8 * steps)
@@ -156,7 +156,7 @@ def test_a_queue_of_one_batch_holds_samples_for_one_version_or_none() -> None:
             trainer={"samples": 64, "step": {"law": "constant", "value": scale}},
             stop={"steps": 200},
         )
-        found, rho = play(world, 2), workload(world, 2).rho
+        found, rho = play(world, 2), workload(world, 2)["rho"]
         told = measured(world, 2, found)
         assert fluid_in_queue(1, rho) == 1
         step = found.samples["step"]

@@ -28,7 +28,7 @@ def judged(study: Any, **claim: Any) -> pd.Series:
     entries = {"metric": "test_accuracy", "by_at_least": 1.0, "says": "figure 2"}
     study.manifest["scenario"]["claims"] = [usual(claim, **entries)]
     frame = claims.evaluate(study)
-    assert frame.columns.tolist() == list(claims.Finding._fields)
+    assert frame.columns.tolist() == list(claims.COLUMNS)
     (row,) = [row for _, row in frame.iterrows()]
     return row
 

@@ -263,7 +263,7 @@ def test_wrong_decisions_are_as_rare_as_said() -> None:
         finals = {"final test_accuracy": values.transpose(0, 2, 1).ravel()}
         numbers = measured.low.assign(**finals)
         drawn = Measured(measured.table, numbers, numbers)
-        row = claims.judge(drawn, [claim], claims.ReplicatePlan(8)).iloc[0]
+        row = claims.judge(drawn, [claim], 8).iloc[0]
         wrong += row["verdict"] != "undecided"
     assert wrong <= 30
 

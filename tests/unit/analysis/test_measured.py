@@ -48,9 +48,7 @@ def test_what_is_kept_is_judged_alike(tmp_path: Path) -> None:
     assert whole["measured"].astype(bool).sum() == 10
     measure(study, scenario["claims"]).to_csv(tmp_path / "values.csv")
     kept = read_csv(tmp_path / "values.csv")
-    again = claims.judge(
-        kept, scenario["claims"], claims.ReplicatePlan(scenario["replicates"])
-    )
+    again = claims.judge(kept, scenario["claims"], scenario["replicates"])
     pd.testing.assert_frame_equal(whole.iloc[:-1], again.iloc[:-1])
     # What was not measured is not invented.
     why = again.iloc[-1]["why"]
@@ -83,7 +81,7 @@ def test_the_first_replicates_alone() -> None:
     measured = measure(study, [claim])
     assert measured.replicates == 4
     first = measured.first(3)
-    found = claims.judge(first, [claim], claims.ReplicatePlan(3))
+    found = claims.judge(first, [claim], 3)
     assert found["estimate"].tolist() == [pytest.approx(0.3)]
     assert found["replicates"].tolist() == [3]
 

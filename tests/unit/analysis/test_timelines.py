@@ -50,13 +50,14 @@ RUNS = pd.DataFrame({"run": [0], "group": "a", "virtual_s": 10.0, "commits": 3})
 )
 
 
-def counted(**more: Any) -> measures.RunCounts:
-    """Returns what is counted of these jobs."""
-    return measures.tally(JOBS, INCIDENTS, RUNS.assign(**more))
+def of_run(**more: Any) -> pd.DataFrame:
+    """Returns the measures of the run of these jobs."""
+    runs, ages, _ = measures.tally(JOBS, INCIDENTS, RUNS.assign(**more))
+    return measures.by_run(runs, ages)
 
 
 def test_a_run_is_measured() -> None:
-    found = measures.by_run(counted()).iloc[0]
+    found = of_run().iloc[0]
     expected = {
         "commits_per_s": 0.3,
         "staleness_mean": 2 / 3,  # 0, 1 and 1
@@ -71,10 +72,10 @@ def test_a_run_is_measured() -> None:
     }
     for name, value in expected.items():
         assert found[name] == pytest.approx(value), name
-    wide = measures.by_run(counted(jobs=12, waves=4)).iloc[0]
+    wide = of_run(jobs=12, waves=4).iloc[0]
     assert wide[["jobs", "waves", "wave_width"]].tolist() == [12, 4, 3]
     for unknown in ({}, {"jobs": 12, "waves": None}):
-        assert np.isnan(measures.by_run(counted(**unknown))["wave_width"]).all()
+        assert np.isnan(of_run(**unknown)["wave_width"]).all()
     two = pd.DataFrame(
         {"run": [0, 1], "group": "a", "lost": [0.1, 0.3], "staleness_max": [3, 7]}
     )
@@ -84,7 +85,8 @@ def test_a_run_is_measured() -> None:
 
 
 def test_clients_are_measured() -> None:
-    found = measures.by_client(counted()).set_index("client")
+    runs, _, clients = measures.tally(JOBS, INCIDENTS, RUNS)
+    found = measures.by_client(runs, clients).set_index("client")
     assert found["utilisation"].tolist() == pytest.approx([0.25, 0.35, 0.0])
     assert found["uploads"].tolist() == [2, 5, 0]
     assert found["incidents"].tolist() == [1, 1, 0]
@@ -414,8 +416,8 @@ def test_the_mean_after_the_start_is_unbiased_where_that_of_the_run_is_not(
     seen = view(study)
     kept = seen.by_run["staleness_mean"].to_numpy()
     runs = frames.runs(study).assign(start_s=np.nan)
-    every = measures.tally(seen.jobs, seen.incidents, runs)
-    whole = measures.by_run(every)["staleness_mean"]
+    runs, ages, _ = measures.tally(seen.jobs, seen.incidents, runs)
+    whole = measures.by_run(runs, ages)["staleness_mean"]
     # C - 1 = 31 for any law: each commit ages the 31 other jobs by one. What the 32
     # jobs under way at the end have aged is missing from a whole run: K / 2 commits
     # each for constant times, K for exponential ones, so 0.4 and 0.8 of 40 K commits.

@@ -19,7 +19,7 @@ Gradients (2020), for total variation and restarts.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -45,25 +45,15 @@ LAST_VARIATION = 1e-4
 """Weight of total variation in the network itself."""
 
 
-class Course(NamedTuple):
-    """One way from the even grey to an image.
-
-    Attributes:
-        sharpness: Sharpness of the smooth networks, one after the other.
-        variation: Weight of total variation in the first of them, and in the last.
-        first: Weight of the first convolution's gradient, that of the other layers
-            being 1. It adds what the others lack, and many poor minima.
-    """
-
-    sharpness: tuple[float, ...]
-    variation: tuple[float, float]
-    first: float
-
-
-COURSES = (
-    Course((1, 3, 10, 30), (0.3, 0.03), 0.3),
-    Course((1, 3, 10, 30), (0.1, 0.01), 0.1),
-    Course((3, 10, 30, 90), (0.3, 0.03), 0.3),
+Course = tuple[tuple[float, ...], tuple[float, float], float]
+"""One way from the even grey to an image: sharpness of the smooth networks, one after
+the other; weight of total variation in the first of them, and in the last; and weight
+of the first convolution's gradient, that of the other layers being 1. It adds what the
+others lack, and many poor minima."""
+COURSES: tuple[Course, ...] = (
+    ((1, 3, 10, 30), (0.3, 0.03), 0.3),
+    ((1, 3, 10, 30), (0.1, 0.01), 0.1),
+    ((3, 10, 30, 90), (0.3, 0.03), 0.3),
 )
 """Courses that are tried, in this order."""
 
@@ -131,12 +121,12 @@ def _follow(
     *,
     use_first: bool,
 ) -> Float[np.ndarray, " F"]:
-    first = course.first if use_first else 0.0
+    steps, variations, first = course
     parts = parts_of(model, flat)
     image = np.full(math.prod(model.image), START)
-    fading = np.geomspace(*course.variation, num=len(course.sharpness))
-    for sharpness, smoothness in zip(course.sharpness, fading, strict=True):
-        numbers = (first, float(smoothness), float(sharpness))
+    fading = np.geomspace(*variations, num=len(steps))
+    for sharpness, smoothness in zip(steps, fading, strict=True):
+        numbers = (first if use_first else 0.0, float(smoothness), float(sharpness))
         smooth = partial(_smooth, model, parts, targets, numbers)
         image = _descend(smooth, image, STEPS)
     # The first convolution has shown the way; it would keep the image from the end.

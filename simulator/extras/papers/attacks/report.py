@@ -3,13 +3,14 @@
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from .....analysis.figures import style
 from .....analysis.figures.files import save_figure
@@ -65,14 +66,17 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
     return attack
 
 
-def matching_attack(model: "CnnNetwork", **options: Any) -> Attack:
-    """Returns gradient matching for the convolutional network; it needs the weights."""
+def matching_attack(model: "CnnNetwork", *, use_first: bool, l2: float) -> Attack:
+    """Returns gradient matching for the convolutional network; it needs the weights.
+
+    Args are those of `matching.invert`.
+    """
     from . import matching
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
         if state is None:
             raise ValueError("state must be known of a network; probe the state too")
-        return matching.invert(model, state, message, **options)[0]
+        return matching.invert(model, state, message, use_first=use_first, l2=l2)[0]
 
     return attack
 
@@ -111,7 +115,7 @@ def recover(
     for row in probes.to_dict("records"):
         batch = np.asarray(row["samples"], np.int64)
         batch = batch[batch != PADDING]
-        state: Any = row.get("state")
+        state = row.get("state")
         found = attack(np.asarray(row[what]), None if state is None else _array(state))
         if found.size != np.prod(shape):
             raise ValueError(
@@ -223,7 +227,7 @@ def _stretched(image: np.ndarray) -> np.ndarray:
     return np.clip((image - low) / (high - low if high > low else 1), 0, 1)
 
 
-def _array(values: Any) -> np.ndarray | None:
+def _array(values: ArrayLike) -> np.ndarray | None:
     array = np.asarray(values, np.float64)
     return array if array.ndim else None
 

@@ -154,8 +154,12 @@ class Parameter(NamedTuple):
         return math.prod(self.shape)
 
 
-class Tally(NamedTuple):
-    """Arrays of a network.
+class Counter(Net[Shape]):
+    """Layers on shapes, which note the arrays in the order of the layers.
+
+    Kernels, matrices and biases are drawn as in PyTorch: uniformly within
+    ±1/sqrt(inputs of an output), which is Kaiming-uniform with a = sqrt 5. Scales of
+    normalised channels start at 1, shifts at 0.
 
     Attributes:
         parameters: Learned arrays, in their order in the flat vector.
@@ -163,8 +167,10 @@ class Tally(NamedTuple):
             they follow the parameters.
     """
 
-    parameters: tuple[Parameter, ...]
-    statistics: tuple[Parameter, ...]
+    def __init__(self, norm: Norm) -> None:
+        self._norm: Norm = norm
+        self.parameters: list[Parameter] = []
+        self.statistics: list[Parameter] = []
 
     @property
     def num_parameters(self) -> int:
@@ -175,24 +181,6 @@ class Tally(NamedTuple):
     def num_statistics(self) -> int:
         """Number of measured values."""
         return sum(part.size for part in self.statistics)
-
-
-class Counter(Net[Shape]):
-    """Layers on shapes, which note the arrays in the order of the layers.
-
-    Kernels, matrices and biases are drawn as in PyTorch: uniformly within
-    ±1/sqrt(inputs of an output), which is Kaiming-uniform with a = sqrt 5. Scales of
-    normalised channels start at 1, shifts at 0.
-    """
-
-    def __init__(self, norm: Norm) -> None:
-        self._norm: Norm = norm
-        self._parameters: list[Parameter] = []
-        self._statistics: list[Parameter] = []
-
-    def tally(self) -> Tally:
-        """Returns the arrays that were counted."""
-        return Tally(tuple(self._parameters), tuple(self._statistics))
 
     @override
     def channels(self, x: Shape) -> int:
@@ -223,9 +211,9 @@ class Counter(Net[Shape]):
     @override
     def norm(self, x: Shape) -> Shape:
         each = (x[0],)
-        self._parameters += [Parameter(each, offset=1.0), Parameter(each)]
+        self.parameters += [Parameter(each, offset=1.0), Parameter(each)]
         if self._norm == "batch":
-            self._statistics += [Parameter(each), Parameter(each, offset=1.0)]
+            self.statistics += [Parameter(each), Parameter(each, offset=1.0)]
         return x
 
     @override
@@ -282,6 +270,6 @@ class Counter(Net[Shape]):
 
     def _drawn(self, shape: tuple[int, ...], *, bias: bool) -> None:
         limit = 1 / math.sqrt(math.prod(shape[1:]))
-        self._parameters.append(Parameter(shape, limit))
+        self.parameters.append(Parameter(shape, limit))
         if bias:
-            self._parameters.append(Parameter(shape[:1], limit))
+            self.parameters.append(Parameter(shape[:1], limit))

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from ....problem.models.flat import drawn, in_blocks, split
 from . import layers
-from .net import Net, Norm, Parameter, Tally, num_groups
+from .net import Counter, Net, Norm, Parameter, num_groups
 from .networks import Name, apply, tally
 
 Arrays = Sequence[Float[Array, "..."]]
@@ -139,7 +139,7 @@ class CifarNetwork(NamedTuple):
     width: float = 1.0
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> Counter:
         """Arrays of the network."""
         return tally(self.name, self.image, self.num_outputs, self.width, self.norm)
 
@@ -212,7 +212,7 @@ class CifarNetwork(NamedTuple):
         logits, measured = self._run(parameters, (), x)
         return logits, lax.stop_gradient(jnp.concatenate(measured))
 
-    def _all(self) -> tuple[Parameter, ...]:
+    def _all(self) -> list[Parameter]:
         return self.tally.parameters + self.tally.statistics
 
     def _parts(

@@ -3,12 +3,11 @@
 Strides are those for 32 x 32 pixels.
 """
 
-from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 from ....parts.errors import ScenarioError
-from .net import Counter, Net, Norm, T, Tally, Widen, widened
+from .net import Counter, Net, Norm, T, Widen, widened
 
 Name = Literal[
     "resnet18",
@@ -250,7 +249,13 @@ def _three(net: Net[T], x: T, channels: int, stride: int) -> T:
     return net.conv_norm_relu(out, channels, 1)
 
 
-NETWORKS: dict[Name, Callable[[Net[Any], Any, Widen], Any]] = {
+class Network(Protocol):
+    """A function of layers, of images, and of a paper's channels to a scenario's."""
+
+    def __call__(self, net: Net[T], x: T, wide: Widen) -> T: ...
+
+
+NETWORKS: dict[Name, Network] = {
     "resnet18": resnet18,
     "vgg19": vgg19,
     "mobilenet": mobilenet,
@@ -261,8 +266,7 @@ NETWORKS: dict[Name, Callable[[Net[Any], Any, Widen], Any]] = {
     "googlenet": googlenet,
     "resnext29": resnext29,
 }
-"""Functions of layers, of images, and of a paper's number of channels to a scenario's;
-of what they return, outputs are linear in the channels' means."""
+"""Networks, whose outputs are linear in the channels' means of what they return."""
 LEAST = {"vgg19": 2 ** len(VGG19)}
 """Height and width of the smallest images, of networks whose pools halve them."""
 
@@ -276,7 +280,7 @@ def apply(name: Name, net: Net[T], x: T, num_outputs: int, width: float) -> T:
 @lru_cache(maxsize=64)
 def tally(
     name: Name, image: tuple[int, int, int], num_outputs: int, width: float, norm: Norm
-) -> Tally:
+) -> Counter:
     """Returns the arrays of a network.
 
     Raises:
@@ -291,4 +295,4 @@ def tally(
         )
     counter = Counter(norm)
     apply(name, counter, (depth, height, breadth), num_outputs, width)
-    return counter.tally()
+    return counter

@@ -1,6 +1,6 @@
 """Networks for CIFAR-10."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from ....problem.data.outputs import OutputForm
 from ....problem.models.parts import Model, ModelCounts
 from .net import Norm
 from .networks import Name, tally
+
+if TYPE_CHECKING:
+    from .network import CifarNetwork
 
 
 class CifarNet(Model):
@@ -54,7 +57,7 @@ class CifarNet(Model):
         total = found.num_parameters + found.num_statistics
         return ModelCounts(total, found.num_statistics)
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(self, num_outputs: int, num_features: int, family: str) -> "CifarNetwork":
         from .network import CifarNetwork
 
         image = image_shape(num_features, self.image)

@@ -1,12 +1,15 @@
 """Two convolutions and a dense layer, as the model of a party with part of an image."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ....parts.errors import ScenarioError
 from ....problem.data.images import image_shape
 from ....problem.models.parts import Model, Shapes, size
+
+if TYPE_CHECKING:
+    from .network import ViewCnnNetwork
 
 Image = tuple[int, int, int]
 """Height, width and depth, pixels."""
@@ -65,7 +68,9 @@ class ViewCnn(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return size(self.shapes(image_shape(num_features, self.image), num_outputs))
 
-    def make(self, num_outputs: int, num_features: int, family: str) -> Any:
+    def make(
+        self, num_outputs: int, num_features: int, family: str
+    ) -> "ViewCnnNetwork":
         from .network import ViewCnnNetwork
 
         model = ViewCnnNetwork(self, image_shape(num_features, self.image), num_outputs)

@@ -20,7 +20,7 @@ from ....files.study.disk import explained, replace
 from ....scenario.reading import read_any, to_yaml
 from ....scenario.study import expand
 from ....studies.saved import Progress, emptied, write_held
-from ..recording import KIND, source_of, sources_of
+from ..recording import KIND, RolloutSource, sources_of
 from ..world.measures import measures
 from ..world.record import SampleOutcome
 from .reading import read_samples
@@ -74,7 +74,7 @@ def import_samples(
         np.isfinite(read.finish) & (read.outcome != SampleOutcome.ABORTED)
     ]
     known = load_of(read, found)
-    values = measures(found, known.slots, read.optimizer_steps, drawn)
+    values = measures(found, known["slots"], read.optimizer_steps, drawn)
     file = folder / "scenario.yaml"
     with emptied(folder), explained(folder):
         for name, columns in tables.items():
@@ -94,7 +94,7 @@ def import_samples(
                 for fit in fits
             ]
             told |= {"fits": entries, "remarks": remarks}
-            first = source_of(LOG, scenario, lambda: (found, known, values))
+            first = RolloutSource(LOG, scenario, lambda: (found, known, values))
             first.entry["scenario"] = {}  # the log itself has none
             tree, sources = scenario.model_dump(mode="json"), sources_of(scenario, 1)
             return write_held(folder, tree, [first, *sources], told, KIND, progress)

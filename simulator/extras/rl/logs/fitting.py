@@ -125,12 +125,13 @@ def fit_steps(
     seconds = log.step_end - log.step_start
     name = "trainer.step"
     if np.ptp(tokens) and np.ptp(seconds) > 2 * GRID and seconds.size > 2:
-        line: Any = stats.linregress(tokens, seconds)
-        rest = seconds - line.slope * tokens
-        if line.slope > 0 and line.pvalue < LEVEL and rest.min() >= -2 * GRID:
-            each = float(f"{line.slope:.6g}")
+        line = np.asarray(stats.linregress(tokens, seconds))
+        slope, _, _, p, _ = line.tolist()
+        rest = seconds - slope * tokens
+        if slope > 0 and p < LEVEL and rest.min() >= -2 * GRID:
+            each = float(f"{slope:.6g}")
             # Rounding of the slope, and of times.
-            grain = 4 * GRID + 1e-6 * line.slope * float(tokens.max())
+            grain = 4 * GRID + 1e-6 * slope * float(tokens.max())
             rest = np.where(np.abs(rest) <= grain, 0.0, rest)
             key = "trainer.seconds_per_token"
             per_token = Fitted(key, each, f"{each:g}", seconds.size)
@@ -163,8 +164,8 @@ def fit_pace(log: SampleLog) -> tuple[Fitted, str]:
     if even.all():
         return Fitted(key, _short(whole), f"{_short(whole):g}", n), ""
     if busy.size > 1 and np.ptp(mean) > 0 and n > 2 * BINS:
-        found: Any = stats.spearmanr(mean, seconds / tokens)
-        if found.pvalue < LEVEL:
+        _, p = np.asarray(stats.spearmanr(mean, seconds / tokens)).tolist()
+        if p < LEVEL:
             return _by_busy(key, busy, time, tokens)
     spread = float(np.std(seconds / tokens / whole))
     return Fitted(key, _short(whole), f"{_short(whole):g}", n), _remark(spread)
@@ -178,7 +179,7 @@ def _by_busy(
 
     n = tokens.size
 
-    def off(line: np.ndarray, time: np.ndarray = time) -> np.ndarray:
+    def off(line: np.ndarray) -> np.ndarray:
         return (time / (line[0] + line[1] * busy)).sum(axis=1) / tokens - 1
 
     at, rates, left = _table(busy, time, tokens)
@@ -234,11 +235,10 @@ def _time_at(
         mine = log.machine == number
         steps.append(levels(log.start[mine], until[mine]))
     lasts = [np.diff(time, append=time[-1:]) for time, _ in steps]
-    spent: Any = sum(
-        np.bincount(busy, last, minlength=log.start.size + 1)
-        for (_, busy), last in zip(steps, lasts, strict=True)
-    )
-    found = np.flatnonzero(np.asarray(spent) > 0)
+    spent = np.zeros(log.start.size + 1)
+    for (_, busy), last in zip(steps, lasts, strict=True):
+        spent += np.bincount(busy, last, minlength=spent.size)
+    found = np.flatnonzero(spent > 0)
     found = found[found > 0]
     share = np.cumsum(spent[found]) / spent[found].sum()
     place = np.arange(found.size)

@@ -152,15 +152,16 @@ def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
     group = log.group[ended]
     longest = np.zeros(group.max() + 1)
     np.maximum.at(longest, group, tokens)
+    tail = float(longest[longest > 0].mean() / tokens.mean())
     return RolloutLoad(
-        machines * each,
-        batch,
-        np.inf,
-        rate * seconds / batch,
-        float(longest[longest > 0].mean() / tokens.mean()) if complete else 1.0,
-        float(tokens.mean()),
-        size if complete else 1,
-        WHY,
+        slots=machines * each,
+        batch=batch,
+        capacity=np.inf,
+        rho=rate * seconds / batch,
+        tail=tail if complete else 1.0,
+        mean_tokens=float(tokens.mean()),
+        group=size if complete else 1,
+        exempt=WHY,
     )
 
 

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from ..world.record import Rollouts, SampleOutcome
-from .fitting import Fitted, fit_lengths, fit_pace, fit_steps
+from .fitting import Entry, Fitted, fit_lengths, fit_pace, fit_steps
 from .reading import SampleLog
 from .record import ends, group_sizes, loads, slots
 
@@ -17,9 +16,7 @@ IDLE = 0.02
 """Idle share of the slots' time from which it is reported."""
 
 
-LogWorld = tuple[
-    dict[str, Any], list[Fitted], list[str], dict[str, dict[str, np.ndarray]]
-]
+LogWorld = tuple[Entry, list[Fitted], list[str], dict[str, dict[str, np.ndarray]]]
 """What is made of a log: a scenario with the variants `fitted` and `replay`; its parts
 that come from the log; what it has otherwise, in lines; and columns of its files."""
 
@@ -54,7 +51,7 @@ def world_of(
     if not (step > 0).any():
         own_step = alone = {"law": "constant", "value": 0}
     batch = _batch(found.steps["samples"], size if complete else 1, remarks)
-    tree: dict[str, Any] = {
+    tree: Entry = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("._-") or "log",
         "source": f"imported from {name}",
         "question": "How stale are samples in the world of a log?",

@@ -1,6 +1,6 @@
 """The kernel of policy gradients: samples of older versions, drawn when trained."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from ....parts.errors import ScenarioError
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import policies
-from .part import RATE, ROWS, PolicyGradient
+from .part import RATE, ROWS, PolicyGradient, generation_of
 from .policies import policy_of
 
 OF_ACTIONS = 2**31 - 3
@@ -164,14 +164,13 @@ def build(
             f"take others, such as digits or arithmetic"
         )
     step_size, _ = resolve(config.step_size, constants)
-    protocol: Any = setup.scenario.protocol
     return PolicyKernel(
         step_size=on_device(step_size),
         limit=jnp.asarray(config.limit, float),
         optimizer=rule_of(config.optimizer),
         correction=config.correction,
         advantage=config.advantage,
-        group=protocol.generation.group,
+        group=generation_of(setup.scenario.protocol).group,
         num_registers=setup.timeline.num_registers,
         supervised_steps=config.supervised_steps,
     )

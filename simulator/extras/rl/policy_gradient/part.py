@@ -116,7 +116,7 @@ class PolicyGradient(Algorithm):
     @override
     def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
-        generation = _generation(protocol)
+        generation = generation_of(protocol)
         whole = generation.complete and generation.group > 1
         if self.advantage != "reward" and not whole:
             raise LocatedError(
@@ -135,8 +135,7 @@ class PolicyGradient(Algorithm):
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
-        """Returns the prompts of a run."""
-        group = _generation(protocol).group
+        group = generation_of(protocol).group
         return PromptSampler(seed, pools[0], group, self.sampling)
 
     @override
@@ -150,8 +149,9 @@ class PolicyGradient(Algorithm):
         return build(self, setup, constants)
 
 
-def _generation(protocol: Protocol) -> Generation:
-    assert isinstance(protocol, GenerateAndTrain)  # the only one of `protocols`
+def generation_of(protocol: Protocol) -> Generation:
+    """Returns who makes samples, of the only protocol of `protocols`."""
+    assert isinstance(protocol, GenerateAndTrain)
     return protocol.generation
 
 

@@ -5,7 +5,7 @@ of the whole run, as its costs are.
 """
 
 from math import inf
-from typing import NamedTuple
+from typing import TypedDict
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,8 +21,8 @@ GROUPS = 20_000
 QUANTILES = (0.5, 0.9, 0.99)
 
 
-class RolloutLoad(NamedTuple):
-    """What closed forms know of a world.
+class RolloutLoad(TypedDict):
+    """What closed forms know of a world, an entry of its run in the manifest.
 
     Attributes:
         slots: C, samples that are generated at once.
@@ -57,14 +57,14 @@ def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
     taken = [draws.step(number, batch * mean) for number in range(4096)]
     rate = generation.num_slots / (mean * generation.speeds()[-1])
     return RolloutLoad(
-        generation.num_slots,
-        batch,
-        inf if world.queue.capacity is None else world.queue.capacity,
-        rate * float(np.mean(taken)) / batch,
-        float(longest.mean()) / mean,
-        mean,
-        size if generation.complete else 1,
-        _exempt(world),
+        slots=generation.num_slots,
+        batch=batch,
+        capacity=inf if world.queue.capacity is None else world.queue.capacity,
+        rho=rate * float(np.mean(taken)) / batch,
+        tail=float(longest.mean()) / mean,
+        mean_tokens=mean,
+        group=size if generation.complete else 1,
+        exempt=_exempt(world),
     )
 
 

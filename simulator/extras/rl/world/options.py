@@ -5,7 +5,7 @@ batches of them, `weights` says how a new version gets to the slots.
 """
 
 from math import isfinite
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -238,7 +238,7 @@ class RolloutOptions(RolloutEntries):
     stop: RolloutStop
     """End of a run."""
 
-    def described(self, at: str = "") -> dict[str, Any]:
+    def described(self, at: str = "") -> dict[str, object]:
         """Returns what the world says of itself, as in `Protocol.described`.
 
         Args:
