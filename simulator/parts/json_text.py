@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+Tree = dict[str, Any]
+"""Nested mappings, lists, numbers and words, as JSON has them."""
 MOST_VALUES = 10_000_000
 """Values of a text, each of which takes up to a hundred bytes of memory; the manifest
 of the largest study has some 3 million."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..files.study.parts import remove_parts
 from ..files.study.study import journal_of
 from ..parts import functions
 from ..parts.errors import StudyError, UserError, one_line
+from ..parts.json_text import Tree
 from . import origins
 from .planning import (
     LOCKS,
@@ -59,7 +60,7 @@ class TaskCheckpoint:
         every = self._task.checkpoint_s
         return every is not None and time.monotonic() - self._since >= every
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: Tree) -> None:
         """Keeps a state in place of the last one.
 
         Args:
@@ -77,7 +78,7 @@ class TaskCheckpoint:
         )
         self._since = time.monotonic()
 
-    def saved(self) -> dict[str, Any] | None:
+    def saved(self) -> Tree | None:
         """Returns the state that was kept last; None if there is none that fits.
 
         It must be of the same runs, and all parts that they had written must be there.
@@ -203,7 +204,7 @@ def _execute(
     progress: OnTask,
     disk: Disk,
     keeper: TaskCheckpoint,
-    saved: dict[str, Any] | None,
+    saved: Tree | None,
 ) -> Done:
     device.before_import()
     from ..engine import simulation

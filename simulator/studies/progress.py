@@ -5,9 +5,12 @@ import html
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..parts.progress import Speed, StudyProgress
+
+if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
 
 __all__ = ["Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
 
@@ -94,7 +97,7 @@ class NotebookBar:
         self._name, self._speed = name, Speed()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
-        self._handle: Any = None
+        self._handle: DisplayHandle | None = None
 
     def __call__(self, now: StudyProgress) -> None:
         """Draws how far the study is, twice a second at most, and at its end."""
