@@ -9,7 +9,7 @@ from .timelines import report as of_clients
 
 
 def report_of(manifest: Entry) -> ModuleType:
-    """Returns what has `tables`, `standard`, `caption`, `save` ... of a world.
+    """Returns what has `tables`, `standard`, `caption`, ... of a world.
 
     Raises:
         StudyError: No extra that is installed plays such worlds.

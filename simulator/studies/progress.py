@@ -5,26 +5,14 @@ import html
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..parts.progress import Speed, StudyProgress
 
 if TYPE_CHECKING:
     from IPython.display import DisplayHandle
 
-__all__ = ["Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
-
-
-class TaskProgress(NamedTuple):
-    """How far a task is.
-
-    Attributes:
-        fraction: Part of it that is done, in [0, 1].
-        commits: Commits that were made in this session, of all of its runs.
-    """
-
-    fraction: float
-    commits: int = 0
+__all__ = ["Progress", "Stages", "StudyProgress", "silent"]
 
 
 Progress = Callable[[StudyProgress], None]

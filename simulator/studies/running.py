@@ -49,17 +49,7 @@ def with_objects(
     weights: object = None,
     evaluate: object = None,
 ) -> Scenario:
-    """Returns a scenario that names objects of this program.
-
-    Args:
-        scenario: The scenario, of which None leaves each entry.
-        model: A model, or a function that makes one.
-        loss: A function of outputs and targets, or the name of a loss.
-        server: A model, or a function that makes one, over what parties send.
-        work: Function that makes the clients' gradients in any framework.
-        weights: Weights at the start, where the model is none of ours; by default the
-            attribute of `work`.
-        evaluate: Function that measures that model; by default the same.
+    """Returns a scenario that names objects of this program, as `simulate` takes them.
 
     Raises:
         UserError: An object is missing, cannot be identified, or does not fit the
@@ -474,7 +464,9 @@ def started(
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         runs = folder.numbered(runs)
-        known, new = folder.planned(runs), folder.new(runs)
+        known = folder.planned(runs)
+        planned = {run.number for task in known for run in task.runs}
+        new = [run for run in runs if run.number not in planned]
         planning.check(new)
         added = planning.of_runs(new, folder.num_tasks)
         tasks = planning.roomy(folder.left(known) + added)

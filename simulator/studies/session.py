@@ -6,11 +6,11 @@ of writing does not grow with the number of runs.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from pathlib import Path
 
 from ..files.study import DISK, Disk, Files, Study, load, parts, write_manifest
-from ..files.study.disk import Ends, explained, journal_line
+from ..files.study.disk import PARTIAL, Ends, explained, journal_line
 from ..files.study.manifest import NAME, Manifest
 from ..files.study.study import journal_of, journal_session
 from ..parts.errors import StudyError
@@ -108,10 +108,23 @@ class Session:
         parts.compact(self.disk, self.path, files, rows, self.note_joined)
         for name, mine in files.items():
             parts.sync(self.disk, self.path, name, mine)
-        parts.remove_orphans(self.disk, self.path, files)
+        self.tidy()
         self.manifest["status"] = "complete"
         self._close()
         return load(self.path, self.disk)
+
+    def tidy(self, writers: Container[str] = ()) -> None:
+        """Removes what nothing names: a kill left it before it was noted.
+
+        Args:
+            writers: Writers whose parts stay, because they may continue.
+        """
+        files = self.manifest["parts"]
+        parts.remove_parts(self.disk, self.path, files, lambda of: of not in writers)
+        with explained(self.path):
+            for name in self.disk.names(self.path):
+                if name.endswith(PARTIAL):
+                    self.disk.remove(self.path / name)
 
     def _close(self) -> None:
         self.manifest["session"] += 1  # what its journal says is in the manifest now

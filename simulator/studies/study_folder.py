@@ -174,10 +174,6 @@ class StudyFolder(Session):
             if any(self._entries[run.number]["stop"] in OPEN for run in task.runs)
         ]
 
-    def new(self, runs: list[Run]) -> list[Run]:
-        """Returns the runs that were not planned here yet."""
-        return [run for run in runs if run.number not in self._entries]
-
     @property
     def num_tasks(self) -> int:
         """Tasks that were planned here so far."""
@@ -276,7 +272,7 @@ class StudyFolder(Session):
             with explained(self.path):
                 self.disk.make(claims_of(self.path, session))
         kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
-        parts.remove_orphans(self.disk, self.path, files, kept)
+        self.tidy(kept)
 
     def _end_sharing(self, known: Manifest) -> None:
         """Ends a shared session, whose processes can change nothing from here on."""

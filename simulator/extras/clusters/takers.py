@@ -19,7 +19,15 @@ from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, origins, planning, running, staged
-from ...studies.executors import KILLED, ONE_AT_A_TIME, attempt, failed, is_over, leave
+from ...studies.executors import (
+    KILLED,
+    ONE_AT_A_TIME,
+    OnTask,
+    attempt,
+    failed,
+    is_over,
+    leave,
+)
 from ...studies.planning import (
     CHECKPOINTS,
     LOCKS,
@@ -32,7 +40,7 @@ from ...studies.planning import (
     done_of,
     task_name,
 )
-from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
+from ...studies.progress import Progress, StudyProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from .claims import LOST, OVER, PACE, Claimed, Claims, Heart, LostError, Pace, heart
 
@@ -44,7 +52,7 @@ def execute(
     task: Task,
     path: Path,
     claim: Path,
-    progress: Callable[[TaskProgress], None],
+    progress: OnTask,
     disk: Disk,
 ) -> int:
     """Executes a task that is claimed, and leaves its result.
@@ -67,9 +75,7 @@ def execute(
     return len(task.runs)
 
 
-def take_one(
-    task: Task, folder: Path, progress: Callable[[TaskProgress], None]
-) -> Done:
+def take_one(task: Task, folder: Path, progress: OnTask) -> Done:
     """Executes a task of a study that another process runs, as `executors.work` does.
 
     A cluster gives a task to another worker when it has lost the one before. That one
@@ -257,15 +263,15 @@ def _tasks(
 
 def _teller(
     tasks: dict[str, Task], left: set[str], name: str, progress: Progress
-) -> Callable[[TaskProgress], None]:
+) -> OnTask:
     """Returns what hears how far a task is, and tells how far the session is."""
     task, of_all = tasks[name], sum(len(each.runs) for each in tasks.values())
     ended = of_all - sum(len(tasks[each].runs) for each in left)
 
-    def tell(now: TaskProgress) -> None:
-        part = (ended + now.fraction * len(task.runs)) / of_all
+    def tell(fraction: float, commits: int) -> None:
+        part = (ended + fraction * len(task.runs)) / of_all
         label = task.runs[0].label
-        progress(StudyProgress(part, ended, of_all, label, now.commits))
+        progress(StudyProgress(part, ended, of_all, label, commits))
 
     return tell
 

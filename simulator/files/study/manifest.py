@@ -62,26 +62,14 @@ def of_program() -> tuple[str | None, bool | None]:
     return heads[0], any(not line.startswith("#") for line in told)
 
 
-def code() -> str:
-    """Returns the SHA-256 of the files of this package that numbers pass through.
-
-    They count by name and content. The command line and extras do not, so that an
-    unfinished study continues after a change of them (see `extra_code`).
-    It tells programs apart that have no repository, such as two wheels of one version.
-    """
-    return _code(PACKAGE)
-
-
-def extra_code(name: str) -> str:
-    """Returns the SHA-256 of an extra's files; of none where it is not installed."""
-    return _code(PACKAGE / "extras" / name)
-
-
 @cache
-def _code(package: Path) -> str:
-    """Returns the digest of a package, as its files were when it was first asked for.
+def code(package: Path = PACKAGE) -> str:
+    """Returns the SHA-256 of the files of a package that numbers pass through.
 
-    A process keeps the modules that it has imported, whatever becomes of them.
+    They count by name and content, as they were when it was first asked for: a process
+    keeps the modules that it has imported. Of this one the command line and extras do
+    not count, so that an unfinished study continues after a change of them. It tells
+    programs apart that have no repository, such as two wheels of one version.
     """
     found = hashlib.sha256()
     for path in sorted(package.rglob("*")):
@@ -392,7 +380,7 @@ def _version(name: str) -> str | None:
     Of an extra it is the digest of its code.
     """
     if name.startswith(EXTRA):
-        return extra_code(name.removeprefix(EXTRA))[:CODE]
+        return code(PACKAGE / "extras" / name.removeprefix(EXTRA))[:CODE]
     with contextlib.suppress(ModuleNotFoundError):
         return version(name)
     # Slow, as every installed file is looked at: for names such as sklearn alone.

@@ -35,10 +35,10 @@ NEXT = "stalesim.tidy(study), stalesim.convergence(study), study.table(NAME)"
 NEXT_OF_WORLD = "study.table(NAME)"
 """What to do with it."""
 
-Pairs = list[tuple[str, str]]
 
-
-def pairs(folder: Path, manifest: Manifest, tables: Iterable[str]) -> Pairs:
+def pairs(
+    folder: Path, manifest: Manifest, tables: Iterable[str]
+) -> list[tuple[str, str]]:
     """Returns what a study is, what it holds and what can be done with it.
 
     Args:
@@ -76,22 +76,6 @@ def _passing(folder: Path) -> str:
     return " (removed with this object)" * mine
 
 
-def text(of: Pairs) -> str:
-    """Returns a study as lines of text."""
-    width = max(len(heading) for heading, _ in of) + 2
-    return "\n".join(f"{heading + ':':{width}}{said}" for heading, said in of)
-
-
-def html(of: Pairs) -> str:
-    """Returns a study as a table of HTML, in which no name is markup."""
-    cell = "style='text-align: left'"
-    rows = (
-        f"<tr><th {cell}>{escape(heading)}</th><td {cell}>{escape(said)}</td></tr>"
-        for heading, said in of
-    )
-    return f"<table>{''.join(rows)}</table>"
-
-
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -126,14 +110,18 @@ class Study:
         self._disk = disk
 
     def __repr__(self) -> str:
-        return text(self._told())
+        told = pairs(self.folder, self.manifest, sorted(self.files))
+        width = max(len(heading) for heading, _ in told) + 2
+        return "\n".join(f"{heading + ':':{width}}{said}" for heading, said in told)
 
     def _repr_html_(self) -> str:
-        """Returns the same for a notebook."""
-        return html(self._told())
-
-    def _told(self) -> Pairs:
-        return pairs(self.folder, self.manifest, sorted(self.files))
+        """Returns the same for a notebook, in which no name is markup."""
+        cell = "style='text-align: left'"
+        rows = (
+            f"<tr><th {cell}>{escape(heading)}</th><td {cell}>{escape(said)}</td></tr>"
+            for heading, said in pairs(self.folder, self.manifest, sorted(self.files))
+        )
+        return f"<table>{''.join(rows)}</table>"
 
     @property
     def complete(self) -> bool:
