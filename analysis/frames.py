@@ -1,8 +1,8 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 import re
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
@@ -269,11 +269,11 @@ def jobs(study: Study) -> pd.DataFrame:
     at_once = {
         run["run"]: run.get("commits_at_once", 1) for run in study.manifest["runs"]
     }
-    several = {run: number for run, number in at_once.items() if number != 1}
-    made: Any = table["run"].map(several).fillna(1).astype("int64") if several else 1
-    commit = table["commit"].fillna(NO_COMMIT).astype("int64")
-    age = staleness(commit - 1, table["read_version"], made)
-    return table.assign(staleness=age.where(commit != NO_COMMIT))
+    made = table["run"].map(at_once).to_numpy(np.int64)
+    commit = table["commit"].fillna(NO_COMMIT).to_numpy(np.int64)
+    age = staleness(commit - 1, table["read_version"].to_numpy(), made)
+    of_applied = pd.Series(age, table.index).where(commit != NO_COMMIT)
+    return table.assign(staleness=of_applied)
 
 
 def joined(study: Study, table: str) -> pd.DataFrame:

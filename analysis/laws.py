@@ -5,7 +5,7 @@ number, an expression in m and M or a list: an array of one value, or of one per
 """
 
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -91,7 +91,7 @@ class Laws(NamedTuple):
         ]
 
     def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Delay:
-        family = self.form.family
+        family: Any = self.form.family
         if family is None:
             return Lattice(_Zero(), 1.0, loc)
         values = dict(zip(self.form.shapes, shapes, strict=True))

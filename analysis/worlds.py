@@ -8,7 +8,7 @@ from .facts import Entry
 
 
 def report_of(manifest: Entry) -> ModuleType:
-    """Returns what has `tables`, `standard`, `caption`, `save` ... of a world.
+    """Returns what has `tables`, `standard`, `caption`, ... of a world.
 
     Raises:
         StudyError: No extra that is installed plays such worlds.

@@ -16,57 +16,13 @@ RETRIES = 2
 """Times that a download is repeated from a server before the next one is tried."""
 TIMEOUT_S = 30.0
 """Real seconds without an answer after which a server is given up."""
-PIECE = 1024
+PIECE = 4096
 """Bytes that are written at once."""
-MOST_BYTES = files.LARGEST
-"""Bytes of a file whose size is not known."""
 EXTRA = "pip install 'stalesim[data]'"
 
 
 class TooLargeError(Exception):
     """A server sends more than the file has."""
-
-
-class Arrival:
-    """Counts what arrives; it stands where pooch would draw a progress bar.
-
-    Args:
-        size: Bytes that are expected, None if not known.
-        report: Called with the fraction that has arrived.
-    """
-
-    def __init__(self, size: int | None, report: Callable[[float], None]) -> None:
-        self.most = size or MOST_BYTES
-        self.total: int = size or 0
-        """Bytes in all; pooch sets it to what the server says."""
-        self.arrived = 0
-        self.ended = False
-        self.report = report
-
-    def begin(self) -> None:
-        """Counts from nothing, for a new attempt."""
-        self.arrived, self.ended = 0, False
-
-    def update(self, size: int) -> None:
-        """Counts some more bytes.
-
-        Raises:
-            TooLargeError: There are more than the file has.
-        """
-        if self.ended:
-            return
-        self.arrived += size
-        # The last piece is counted as a whole one.
-        if self.arrived > self.most + PIECE:
-            raise TooLargeError
-        self.report(min(self.arrived / self.total, 1.0) if self.total else 0.0)
-
-    def reset(self) -> None:
-        """Is called after the last byte; pooch then counts all of them once more."""
-        self.ended = True
-
-    def close(self) -> None:
-        """Is called at the end."""
 
 
 def fetch(file: PublishedFile, folder: Path, report: Callable[[float], None]) -> bool:
@@ -94,13 +50,13 @@ def fetch(file: PublishedFile, folder: Path, report: Callable[[float], None]) ->
             return False
         raise DataError(
             f"{path} must have the checksum {file.checksum} or not exist, got "
-            f"{_size(path)} of something else; move it away and get the set again"
+            f"{path.stat().st_size:,} bytes of something else; move it away and get "
+            f"the set again"
         )
     _prepare(folder, file)
     said: list[str] = []
     for url in file.urls:
-        arrival = Arrival(file.size, report)
-        problem = _attempt(url, path, file, arrival)
+        problem = _attempt(url, path, file, report)
         if not problem:
             return True
         said.append(f"{urlsplit(url).netloc}: {problem}")
@@ -125,7 +81,9 @@ def _prepare(folder: Path, file: PublishedFile) -> None:
         )
 
 
-def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str:
+def _attempt(
+    url: str, path: Path, file: PublishedFile, report: Callable[[float], None]
+) -> str:
     """Downloads a file from a server, and says why it failed, "" if it did not."""
     try:
         # They are an extra, because only this command needs them.
@@ -137,20 +95,29 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
             f"install it by {EXTRA}"
         ) from None
     pooch.get_logger().setLevel(logging.ERROR)
-    progress: Any = arrival
-    downloader = pooch.HTTPDownloader(
-        progressbar=progress, chunk_size=PIECE, timeout=TIMEOUT_S
-    )
+    most, arrived = file.size or files.LARGEST, 0
 
-    def begin(url: str, to: str, caller: object) -> None:
-        arrival.begin()
-        try:
-            downloader(url, to, caller)
-        finally:
-            # pooch counts whole pieces, of which the last one is smaller.
-            arrival.arrived = Path(to).stat().st_size
+    def download(url: str, to: str, caller: object) -> None:
+        nonlocal arrived
+        arrived = 0
+        with (
+            requests.get(url, stream=True, timeout=TIMEOUT_S) as answer,
+            Path(to).open("wb") as target,
+        ):
+            answer.raise_for_status()
+            size = file.size or int(answer.headers.get("Content-Length", 0)) or most
+            for piece in answer.iter_content(PIECE):
+                arrived += target.write(piece)
+                if arrived > most:
+                    raise TooLargeError
+                report(min(arrived / size, 1.0))
 
-    counted: Any = begin
+    streaming: Any = download  # pooch's stubs ask for other names
+
+    def of_all() -> str:
+        whole = f" of {file.size:,}" if file.size is not None else ""
+        return f"{arrived:,}{whole} bytes"
+
     try:
         pooch.create(
             path.parent,
@@ -158,47 +125,29 @@ def _attempt(url: str, path: Path, file: PublishedFile, arrival: Arrival) -> str
             registry={file.name: file.checksum},
             urls={file.name: url},
             retry_if_failed=RETRIES,
-        ).fetch(file.name, downloader=counted)
+        ).fetch(file.name, downloader=streaming)
+    except requests.HTTPError as error:
+        told = error.response
+        assert told is not None  # it is what says so
+        return f"the server answers {told.status_code} {told.reason}"
+    except requests.Timeout:
+        return f"no answer in {TIMEOUT_S:g} s"
     # It is a kind of OSError as well, and comes from the network.
     except requests.RequestException as error:
-        return _why(error, arrival, file)
+        if arrived or isinstance(error, requests.exceptions.ChunkedEncodingError):
+            return f"the connection ended after {of_all()}"
+        if isinstance(error, requests.ConnectionError):
+            return "no connection; is there a network?"
+        return " ".join(str(error).split())
     except TooLargeError:
-        return f"more than the {arrival.most:,} bytes of the file"
+        return f"more than the {most:,} bytes of the file"
     except ValueError:
-        return _wrong(arrival, file)
+        if file.size is not None and arrived < file.size:
+            return f"truncated, {of_all()}"
+        return f"{of_all()} with another checksum than {file.checksum}"
     except OSError as error:
         raise _unwritable(path.parent, error) from error
     return ""
-
-
-def _why(error: object, arrival: Arrival, file: PublishedFile) -> str:
-    import requests
-
-    answer = getattr(error, "response", None)
-    if isinstance(error, requests.HTTPError) and answer is not None:
-        return f"the server answers {answer.status_code} {answer.reason}"
-    if isinstance(error, requests.Timeout):
-        return f"no answer in {TIMEOUT_S:g} s"
-    if arrival.arrived or isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return f"the connection ended after {_of(arrival, file)}"
-    if isinstance(error, requests.ConnectionError):
-        return "no connection; is there a network?"
-    return " ".join(str(error).split())
-
-
-def _wrong(arrival: Arrival, file: PublishedFile) -> str:
-    if file.size is not None and arrival.arrived < file.size:
-        return f"truncated, {_of(arrival, file)}"
-    return f"{_of(arrival, file)} with another checksum than {file.checksum}"
-
-
-def _of(arrival: Arrival, file: PublishedFile) -> str:
-    whole = f" of {file.size:,}" if file.size is not None else ""
-    return f"{arrival.arrived:,}{whole} bytes"
-
-
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size:,} bytes"
 
 
 def _unwritable(folder: Path, error: OSError) -> DataError:

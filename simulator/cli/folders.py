@@ -26,7 +26,7 @@ def of_study(
     """
     from ..studies import existing
 
-    for folder in _named(name or scenario.name):
+    for folder in named(name or scenario.name):
         if not folder.exists():
             break
         if existing.is_there(scenario, folder, looked=looked):
@@ -34,12 +34,8 @@ def of_study(
     return new(name or scenario.name), False
 
 
-def usual(name: str) -> Path:
-    """Returns the folder of the first study of a name."""
-    return next(_named(name))
-
-
-def _named(name: str) -> Iterator[Path]:
+def named(name: str) -> Iterator[Path]:
+    """Yields the folders that studies of a name may have, the usual one first."""
     yield Path("runs") / name
     for number in count(2):
         yield Path("runs") / f"{name}-{number}"
@@ -47,7 +43,7 @@ def _named(name: str) -> Iterator[Path]:
 
 def new(name: str) -> Path:
     """Makes and returns a new folder for a study."""
-    folders = _named(name)
+    folders = named(name)
     folder = next(folders)
     while True:
         try:

@@ -1,7 +1,7 @@
 """Shows results: plans, closing tables, figures and claims."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..scenario.setting import Varied
     from ..scenario.study import Run
     from ..studies.planning import Task
-    from ..studies.sizes import MemoryEstimate, ModelSize
 
 
 SHOWN = 40
@@ -43,9 +42,17 @@ MANY = 200_000
 
 
 def show_plan(
-    runs: "Sequence[Run]", tasks: "Sequence[Task]", memory: "MemoryEstimate"
+    runs: "Sequence[Run]", tasks: "Sequence[Task]", memory: tuple[int, int, int]
 ) -> None:
-    """Shows the tasks of a study before it is run, and the memory that it needs."""
+    """Shows the tasks of a study before it is run, and the memory that it needs.
+
+    Args:
+        runs: All runs.
+        tasks: Tasks by which they would be executed.
+        memory: Processes, and bytes in each for data and batches (`sizes.memory`).
+    """
+    from ..studies.sizes import PROGRAM
+
     table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
     for number, task in enumerate(tasks[:SHOWN]):
         table.add_row(str(number), task.mode, str(len(task.runs)), _which(task.runs))
@@ -54,28 +61,24 @@ def show_plan(
         out.say(f"... and {counted(len(tasks) - SHOWN, 'batch', 'batches')} more")
     batches = counted(len(tasks), "batch", "batches")
     out.say(f"{counted(len(runs), 'run')} in {batches}; nothing was run")
+    processes, *parts = memory
+    program, data, batch = (size / 2**20 for size in (PROGRAM, *parts))
     out.say(
-        f"memory: about {memory.total / 2**20:.0f} MiB in "
-        f"{counted(memory.processes, 'process', 'processes')}; in each "
-        f"{memory.process / 2**20:.0f} for the program, "
-        f"{memory.data / 2**20:.0f} for data and up to {memory.state / 2**20:.0f} for "
-        f"a batch"
+        f"memory: about {processes * (program + data + batch):.0f} MiB in "
+        f"{counted(processes, 'process', 'processes')}; in each {program:.0f} for the "
+        f"program, {data:.0f} for data and up to {batch:.0f} for a batch"
     )
 
 
-def show_sizes(sizes: "Sequence[ModelSize]") -> None:
+def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
     """Shows what was counted of models and jobs, and what takes the place of data."""
     from ...analysis.summary import words_on_data
 
-    for line in words_on_data((size.data, size.scaling) for size in sizes):
+    for line in words_on_data((name, scaling) for name, scaling, _ in sizes):
         out.say(line)
-    for size in sizes[:SHOWN]:
-        whose = f" of {', '.join(size.variants)}" if len(sizes) > 1 else ""
-        out.say(
-            f"model {size.model}{whose}: {counted(size.num_weights, 'weight')}; a job "
-            f"uploads {size.upload_bytes:,} bytes, downloads {size.download_bytes:,} "
-            f"and uses at most {counted(size.samples, 'sample')}"
-        )
+    for (_, _, words), variants in itertools.islice(sizes.items(), SHOWN):
+        whose = f" of {', '.join(variants)}" if len(sizes) > 1 else ""
+        out.say(words.format(whose))
 
 
 def show_inherited(scenario: "Varied") -> None:
@@ -252,9 +255,11 @@ def draw_world(
 ) -> None:
     """Draws the figures of a world into its folder, the Gantt picture so long."""
     from ...analysis import worlds
+    from ...analysis.figures.files import save_all
 
-    save = worlds.report_of(study.manifest).save
-    for path in save(seen or study, study.folder, seconds, forms, styles):
+    report = worlds.report_of(study.manifest)
+    drawn = report.standard(seen or study, seconds)
+    for path in save_all(study, drawn, report.caption, study.folder, forms, styles):
         out.say(f"Figure: {path}")
 
 

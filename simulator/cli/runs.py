@@ -143,7 +143,7 @@ def run(
                 )
             return
         if overwrite:
-            folder = folder or folders.usual(config.name)
+            folder = folder or next(folders.named(config.name))
             replace(first, folder)
         if folder is None:
             folder, is_there = folders.of_study(config, looked=until_decided)

@@ -14,15 +14,19 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..parts import functions, plugins
 from ..parts.attached import extras_of
 from ..parts.base import Config, Part, Reads, named_files, parts_within
 from ..parts.catalogue import registered, sources
 from ..parts.errors import DataError
+from ..parts.json_text import Tree
 from ..parts.own_code import Content
 from .reading import digests, files
+
+if TYPE_CHECKING:
+    from .study.manifest import Read
 
 TABLES = ("rows", "jobs", "incidents")
 """Tables that are read of a recorded timeline, with its manifest."""
@@ -115,7 +119,7 @@ def are_held() -> bool:
     return bool(_held)
 
 
-def manifest_entries(inputs: Inputs) -> dict[str, Any]:
+def manifest_entries(inputs: Inputs) -> "Read":
     """Returns what the manifest of a study says of what its runs read."""
     return {
         "inputs": {
@@ -129,12 +133,12 @@ def manifest_entries(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _entry(each: Content, place: str, **more: int) -> dict[str, object]:
+def _entry(each: Content, place: str, **more: int) -> Tree:
     imports = {"imports": each.imports} if each.imports else {}
     return {place: each.at, "sha256": each.sha256, **more, **imports}
 
 
-def identified(scenario: Config) -> dict[str, Any]:
+def identified(scenario: Config) -> Tree:
     """Returns a scenario as nested mappings, with content in place of files' names."""
     tree = scenario.model_dump(mode="json")
     entries = list(named_files(scenario))
@@ -346,9 +350,10 @@ def _remove(tree: Any, keys: tuple[str, ...]) -> None:
     A part may be written otherwise than it is made.
     """
     with suppress(LookupError, TypeError, ValueError):
-        for key in keys[:-1]:
+        *above, last = keys
+        for key in above:
             tree = tree[int(key) if isinstance(tree, list) else key]
-        tree[int(keys[-1]) if isinstance(tree, list) else keys[-1]] = None
+        tree[int(last) if isinstance(tree, list) else last] = None
 
 
 def _confirm_modules(inputs: Inputs) -> None:

@@ -9,10 +9,10 @@ jobs-in-flight + 1 registers, and a reader finds exactly what the record says it
 """
 
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 NO_WORKER = 2**31 - 1
 """Pads the workers of a row that has fewer than `W`."""
@@ -26,8 +26,25 @@ SERVER = NO_WORKER
 """`node` of every row whose version is the server's."""
 
 
+class Kind(IntEnum):
+    """The kind of a row; `_EFFECTS` says what each of them does."""
+
+    COMMIT = 0
+    CONTRIBUTE = 1
+    REFRESH = 2
+    AVERAGE = 3
+    AVERAGE_ALL = 4
+    NULL = 5
+    """Nothing: fills a batch's shorter runs."""
+    SEND = 6
+    MERGE = 7
+    READ = 8
+    """A job of which nothing comes, whose client has got the model: for algorithms that
+    remember what clients have."""
+
+
 class Effect(NamedTuple):
-    """Properties of a kind of rows, for those who count, account for or show rows.
+    """Properties of kinds of rows, for those who count, account for or show rows.
 
     Attributes:
         commits: Whether a row makes a new version.
@@ -44,48 +61,36 @@ class Effect(NamedTuple):
         fails: Whether it is of a job of which nothing comes.
     """
 
-    commits: Any = False
-    contributes: Any = False
-    samples: Any = True
-    first_sender: Any = 0
-    pairs: Any = False
-    mixes_all: Any = False
-    one_way: Any = False
-    fails: Any = False
+    commits: Bool[np.ndarray, " T"]
+    contributes: Bool[np.ndarray, " T"]
+    samples: Bool[np.ndarray, " T"]
+    first_sender: Int[np.ndarray, " T"]
+    pairs: Bool[np.ndarray, " T"]
+    mixes_all: Bool[np.ndarray, " T"]
+    one_way: Bool[np.ndarray, " T"]
+    fails: Bool[np.ndarray, " T"]
 
 
-class Kind(IntEnum):
-    """The kind of a row, with its effect: a new kind is described here alone."""
-
-    effect: Effect
-
-    COMMIT = 0, Effect(commits=True, contributes=True)
-    CONTRIBUTE = 1, Effect(contributes=True)
-    REFRESH = 2, Effect(first_sender=1)
-    AVERAGE = 3, Effect(samples=False, pairs=True)
-    AVERAGE_ALL = 4, Effect(samples=False, mixes_all=True)
-    NULL = 5, Effect(samples=False)
-    """Nothing: fills a batch's shorter runs."""
-    SEND = 6, Effect(samples=False, first_sender=1, one_way=True)
-    MERGE = 7, Effect(samples=False, first_sender=2, one_way=True)
-    READ = 8, Effect(samples=False, first_sender=1, fails=True)
-    """A job of which nothing comes, whose client has got the model: for algorithms that
-    remember what clients have."""
-
-    def __new__(cls, value: int, effect: Effect) -> "Kind":
-        """Returns the member of a number, with its effect."""
-        kind = int.__new__(cls, value)
-        kind._value_, kind.effect = value, effect
-        return kind
+def _are(*kinds: Kind) -> Bool[np.ndarray, " T"]:
+    return np.isin(np.arange(len(Kind)), kinds)
 
 
-_EFFECTS = Effect(*map(np.array, zip(*(kind.effect for kind in Kind), strict=True)))
+_EFFECTS = Effect(
+    commits=_are(Kind.COMMIT),
+    contributes=_are(Kind.COMMIT, Kind.CONTRIBUTE),
+    samples=_are(Kind.COMMIT, Kind.CONTRIBUTE, Kind.REFRESH),
+    first_sender=1 * _are(Kind.REFRESH, Kind.SEND, Kind.READ) + 2 * _are(Kind.MERGE),
+    pairs=_are(Kind.AVERAGE),
+    mixes_all=_are(Kind.AVERAGE_ALL),
+    one_way=_are(Kind.SEND, Kind.MERGE),
+    fails=_are(Kind.READ),
+)
 """Column of each property, by the number of a kind."""
 KINDS = tuple(kind.name for kind in Kind)
 """Names of the kinds, by their numbers, as tables have them."""
 COMMITS, PAIRS, FAILS = (
-    [kind.name for kind in Kind if getattr(kind.effect, name)]
-    for name in ("commits", "pairs", "fails")
+    [kind.name for kind in Kind if column[kind]]
+    for column in (_EFFECTS.commits, _EFFECTS.pairs, _EFFECTS.fails)
 )
 """Names of the kinds of rows that make a version, of those that average pairs, and of
 those of jobs of which nothing comes."""
@@ -274,7 +279,11 @@ class Chunk(NamedTuple):
     gone: int | None = None
 
 
-def staleness(version: Any, read_version: Any, at_once: int = 1) -> Any:
+def staleness(
+    version: Int[np.ndarray, "..."],
+    read_version: Int[np.ndarray, "..."],
+    at_once: int | Int[np.ndarray, "..."] = 1,
+) -> Int[np.ndarray, "..."]:
     """Counts the commits between a read and the application of what came of it.
 
     Args:

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What a text in JSON, or in our YAML, may say."""
 
+Tree = dict[str, Any]
+"""Nested mappings, lists, numbers and words, as JSON has them."""
 MOST_VALUES = 10_000_000
 """Values of a text, each of which takes up to a hundred bytes of memory; the manifest
 of the largest study has some 3 million."""

@@ -12,8 +12,9 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -73,13 +74,12 @@ def compare(
     """
     config = planned(running.scenario_from(scenario))
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
-    options: Any = {"jobs": jobs, "checkpoint_s": checkpoint_s}
+    simulate = partial(running.simulate, jobs=jobs, checkpoint_s=checkpoint_s)
     _begin(config, path)
-    search = _Search(config, path, judge, options, progress)
+    search = _Search(config, path, judge, simulate, progress)
     config = search.end()
-    study = running.simulate(
-        config, path, progress=search.judging(config), meanwhile=meanwhile, **options
-    )
+    report = search.judging(config)
+    study = simulate(config, path, progress=report, meanwhile=meanwhile)
     if folder is None:
         weakref.finalize(study, shutil.rmtree, path, ignore_errors=True)
     return study
@@ -114,10 +114,11 @@ def planned(config: Scenario) -> Scenario:
             f"{error}"
         ) from None
     for run in judged:
-        for key, value in firsts[run.variant].parameters.items():
-            if (now := _entry(run.scenario, key)) != _entry(
-                firsts[run.variant].scenario, key
-            ):
+        first = firsts[run.variant]
+        trees = [each.scenario.model_dump(mode="json") for each in (run, first)]
+        for key, value in first.parameters.items():
+            now, wanted = (_entry(tree, key) for tree in trees)
+            if now != wanted:
                 raise StudyError(
                     f"{config.name}: compare must tune entries that a variant can set, "
                     f"but {key} of {run.variant} is {now!r} in place of {value!r}; "
@@ -126,14 +127,13 @@ def planned(config: Scenario) -> Scenario:
     return config
 
 
-def _entry(scenario: Scenario, key: str) -> Any:
-    found: Any = scenario.model_dump(mode="json")
-    for part in key.split("."):
-        if isinstance(found, list):
-            found = found[int(part)]
-        else:
-            found = found.get(part) if isinstance(found, dict) else None
-    return found
+def _entry(tree: object, key: str) -> object:
+    first, _, rest = key.partition(".")
+    if isinstance(tree, list):
+        found = tree[int(first)]
+    else:
+        found = tree.get(first) if isinstance(tree, dict) else None
+    return _entry(found, rest) if rest else found
 
 
 def first_trials(config: Scenario) -> Scenario:
@@ -159,10 +159,10 @@ def _begin(config: Scenario, path: Path) -> None:
     refuse_others(path)  # before a lock is put there
     with locked(path):
         folder = StudyFolder(path)
-        known = folder.manifest
+        known = None if folder.is_new else folder.manifest
         mine = config.model_dump(mode="json")["compare"]
         held = known["scenario"].get("compare") if known else mine
-        judged = known.get("runs") and {**(held or {}), "found": None}
+        judged = known and known["runs"] and {**(held or {}), "found": None}
         if not held or (judged and judged != {**mine, "found": None}):
             raise StudyError(
                 f"{path}: must be new, or hold this very comparison, but holds another "
@@ -172,7 +172,7 @@ def _begin(config: Scenario, path: Path) -> None:
         if known:
             origins.check_modules(path, known, folder.inputs)
             origins.check_program(path, known, folder.inputs)
-        if not known.get("runs"):
+        if not (known and known["runs"]):
             folder.begin(config, [], [])
 
 
@@ -184,12 +184,12 @@ class _Search:
         config: Scenario,
         path: Path,
         judge: "Judge",
-        options: Any,
+        simulate: Callable[..., Study],
         report: Progress,
     ) -> None:
         assert config.compare is not None
         self._config, self._compare, self._path = config, config.compare, path
-        self._judge, self._options = judge, options
+        self._judge, self._simulate = judge, simulate
         self._space = {name: self._compare.space(name) for name in config.variants}
         grids = {name: tuning.grid(space) for name, space in self._space.items()}
         self._next, self._tried = grids, {name: list[Point]() for name in grids}
@@ -264,7 +264,7 @@ class _Search:
         every = self._compare.replicates * sum(map(len, points.values()))
         report = self._whole.stage(self._part(len(runs)), self._part(every), every)
         stage = tuning.study_of_trials(self._config, points)
-        return running.simulate(stage, folder, progress=report, **self._options)
+        return self._simulate(stage, folder, progress=report)
 
     def _measure(self, study: Study) -> None:
         sought = tuning.objective(self._compare.objective)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..files.study.parts import remove_parts
 from ..files.study.study import journal_of
 from ..parts import functions
 from ..parts.errors import StudyError, UserError, one_line
+from ..parts.json_text import Tree
 from . import origins
 from .planning import (
     LOCKS,
@@ -33,7 +34,7 @@ from .planning import (
     done_of,
     task_name,
 )
-from .progress import Progress, StudyProgress, TaskProgress, silent
+from .progress import Progress, StudyProgress, silent
 
 FORMAT = 1
 """What a state means: a number that goes up when a run would continue otherwise."""
@@ -59,7 +60,7 @@ class TaskCheckpoint:
         every = self._task.checkpoint_s
         return every is not None and time.monotonic() - self._since >= every
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: Tree) -> None:
         """Keeps a state in place of the last one.
 
         Args:
@@ -77,7 +78,7 @@ class TaskCheckpoint:
         )
         self._since = time.monotonic()
 
-    def saved(self) -> dict[str, Any] | None:
+    def saved(self) -> Tree | None:
         """Returns the state that was kept last; None if there is none that fits.
 
         It must be of the same runs, and all parts that they had written must be there.
@@ -102,8 +103,9 @@ TIMELINES = ".timelines"
 
 KILLED = "its process was killed, perhaps because memory ran out"
 
-OnTask = Callable[[TaskProgress], None]
-"""Called with how far a task is."""
+OnTask = Callable[[float, int], None]
+"""Called with the fraction of a task that is done, in [0, 1], and the commits that were
+made in this session, of all of its runs."""
 ONE_AT_A_TIME = threading.Lock()
 """A process may have several threads; they execute one task at a time."""
 
@@ -111,7 +113,7 @@ ONE_AT_A_TIME = threading.Lock()
 def work(
     task: Task,
     folder: Path,
-    progress: OnTask = lambda _: None,
+    progress: OnTask = lambda *_: None,
     disk: Disk = DISK,
 ) -> Done:
     """Executes one task and writes its tables.
@@ -171,8 +173,9 @@ def attempt(task: Task, folder: Path, progress: OnTask, disk: Disk) -> Done:
         functions.keep(task.inputs.objects)
     keeper = TaskCheckpoint(task, folder, disk)
     saved = keeper.saved()
-    stays = saved["writer"]["parts"] if saved else None
-    remove_parts(disk, folder, task_name(task.number), but=stays)
+    stays = saved["writer"]["parts"] if saved else {}
+    mine = task_name(task.number)
+    remove_parts(disk, folder, stays, lambda writer: writer == mine)
     try:
         with inputs.held(task.inputs):
             return _execute(task, folder, progress, disk, keeper, saved)
@@ -203,7 +206,7 @@ def _execute(
     progress: OnTask,
     disk: Disk,
     keeper: TaskCheckpoint,
-    saved: dict[str, Any] | None,
+    saved: Tree | None,
 ) -> Done:
     device.before_import()
     from ..engine import simulation
@@ -217,7 +220,7 @@ def _execute(
         prepared,
         task.mode,
         writer,
-        lambda fraction, commits: progress(TaskProgress(fraction, commits)),
+        progress,
         timelines=timelines,
         keeper=keeper,
         saved=saved,
@@ -232,13 +235,14 @@ def _execute(
 
 def failed(task: Task, folder: Path, reason: str, disk: Disk = DISK) -> Done:
     """Returns the ends of a failed task's runs; removes what it has written."""
-    remove_parts(disk, folder, task_name(task.number))
+    mine = task_name(task.number)
+    remove_parts(disk, folder, {}, lambda writer: writer == mine)
     end = {"stop": "failed", "stop_reason": reason}
     return Done({run.number: dict(end) for run in task.runs}, {})
 
 
-OnProgress = Callable[[int, TaskProgress], None]
-"""Called with a task and how far it is."""
+OnProgress = Callable[[int, float, int], None]
+"""Called with a task and how far it is, as `OnTask`."""
 STARTED = 1e-9
 """Fraction of a task that was started and has not done anything yet."""
 
@@ -309,10 +313,10 @@ def execute(
     done, made = np.zeros(len(tasks)), np.zeros(len(tasks), np.int64)
     failures = 0
 
-    def report(index: int, now: TaskProgress) -> None:
+    def report(index: int, fraction: float, commits: int) -> None:
         if done[index] >= 1:  # a message may come after the result
             return
-        done[index], made[index] = now.fraction, max(now.commits, made[index])
+        done[index], made[index] = fraction, max(commits, made[index])
         tell()
 
     def tell() -> None:
@@ -432,13 +436,11 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    mine = np.memmap(shared, np.float64, "r+").reshape(-1, len(TaskProgress._fields))[
-        place
-    ]
+    mine = np.memmap(shared, np.float64, "r+").reshape(-1, 2)[place]
     mine[0] = STARTED
 
-    def report(now: TaskProgress) -> None:
-        mine[:] = max(now.fraction, STARTED), now.commits
+    def report(fraction: float, commits: int) -> None:
+        mine[:] = max(fraction, STARTED), commits
 
     found = work(task, folder, report)
     mine[0] = 1.0
@@ -464,7 +466,7 @@ class _Watch:
     """Tells how far other processes are, a few times a second.
 
     Args:
-        shared: New file for how far the processes' tasks are, a `TaskProgress` each.
+        shared: New file for how far the processes' tasks are: fraction, commits.
         tasks: Their indices, in the order of that file.
         report: Called with the progress of each task.
     """
@@ -472,7 +474,7 @@ class _Watch:
     def __init__(self, shared: Path, tasks: list[int], report: OnProgress) -> None:
         self._over, self._tasks = threading.Event(), tasks
         self._done: np.ndarray | None = np.memmap(
-            shared, np.float64, "w+", shape=(len(tasks), len(TaskProgress._fields))
+            shared, np.float64, "w+", shape=(len(tasks), 2)
         )
         self._thread = threading.Thread(target=self._watch, args=(report,), daemon=True)
         self._thread.start()
@@ -480,7 +482,7 @@ class _Watch:
     def _watch(self, report: OnProgress) -> None:
         while not self._over.wait(0.2) and self._done is not None:
             for index, mine in zip(self._tasks, self._done.tolist(), strict=True):
-                report(index, TaskProgress(mine[0], int(mine[1])))
+                report(index, mine[0], int(mine[1]))
 
     def started(self) -> list[int]:
         """Returns the tasks that were started."""

@@ -10,15 +10,16 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..engine.device import products
 from ..files import inputs
 from ..files.inputs import Inputs
 from ..files.reading import files
 from ..files.study import program, provenance
+from ..files.study.manifest import Manifest, Provenance
 from ..parts.base import Config
 from ..parts.errors import StudyError
+from ..parts.json_text import Tree
 from ..parts.own_code import Content
 
 LIBRARIES = (
@@ -44,22 +45,7 @@ SHORT = 12
 """Digits of a SHA-256 that a message shows."""
 
 
-def manifest_entries(read: Inputs, manifest: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the entries of a manifest on the files and modules of a study.
-
-    Args:
-        read: Files and modules that the runs read now.
-        manifest: Manifest of the study so far, if it was started before; its entries
-            count where it has some.
-    """
-    found = inputs.manifest_entries(read)
-    for name in ("inputs", "modules"):
-        found[name] |= manifest.get(name, {})
-    started = manifest.get("working_folder", found["working_folder"])
-    return {**found, "working_folder": started}
-
-
-def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+def check_files(folder: Path, manifest: Manifest, read: Inputs) -> None:
     """Refuses files that do not hold what they held when the study was started.
 
     Raises:
@@ -78,7 +64,7 @@ def check_files(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             )
 
 
-def other_files(manifest: dict[str, Any], read: Inputs, scenario: Config | None) -> str:
+def other_files(manifest: Manifest, read: Inputs, scenario: Config | None) -> str:
     """Returns a file that a data set no longer finds, or finds now and did not then.
 
     Args:
@@ -107,7 +93,7 @@ def other_files(manifest: dict[str, Any], read: Inputs, scenario: Config | None)
     return ""
 
 
-def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+def check_modules(folder: Path, manifest: Manifest, read: Inputs) -> None:
     """Refuses modules whose code is not that with which the study was started.
 
     Raises:
@@ -127,7 +113,7 @@ def check_modules(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
             )
 
 
-def _import(then: dict[str, Any], now: Content) -> tuple[str, str, str] | None:
+def _import(then: Tree, now: Content) -> tuple[str, str, str] | None:
     """Returns a module that own code imports and that has changed.
 
     Returns:
@@ -141,7 +127,7 @@ def _import(then: dict[str, Any], now: Content) -> tuple[str, str, str] | None:
     return None
 
 
-def check_program(folder: Path, manifest: dict[str, Any], read: Inputs) -> None:
+def check_program(folder: Path, manifest: Manifest, read: Inputs) -> None:
     """Refuses another program, or other libraries, than the study was started with.
 
     Raises:
@@ -198,7 +184,7 @@ def check_worker(planned: Mapping[str, str | None]) -> None:
             )
 
 
-def of_this_program(also: Sequence[str] = ()) -> dict[str, Any]:
+def of_this_program(also: Sequence[str] = ()) -> Provenance:
     """Returns the entries of a manifest on the program, its libraries, the machine.
 
     Args:

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..engine import device
 from ..engine.algorithm import Algorithm
@@ -16,6 +16,7 @@ from ..files.study import Files
 from ..files.study.disk import Ends
 from ..files.study.study import LOCKS, done_by
 from ..parts.errors import TAGS, brief
+from ..parts.json_text import Tree
 from ..problem.capabilities import HasStages, noise_of
 from ..problem.sampler import Sampler
 from ..scenario.reading import without_nothing
@@ -325,7 +326,7 @@ def content(run: Run) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def known_by(identity: dict[str, Any]) -> tuple[str, str, int]:
+def known_by(identity: Tree) -> tuple[str, str, int]:
     """Returns what tells a run from others of its study, whatever their numbers.
 
     Args:
@@ -335,7 +336,7 @@ def known_by(identity: dict[str, Any]) -> tuple[str, str, int]:
     return identity["variant"], parameters, identity["replicate"]
 
 
-def entry_of(run: Run, task: Task) -> dict[str, Any]:
+def entry_of(run: Run, task: Task) -> Tree:
     """Returns the entry of a run in the manifest before it is executed."""
     return {
         **run.identity,

@@ -5,23 +5,14 @@ import html
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..parts.progress import Speed, StudyProgress
 
-__all__ = ["Progress", "Stages", "StudyProgress", "TaskProgress", "silent"]
+if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
 
-
-class TaskProgress(NamedTuple):
-    """How far a task is.
-
-    Attributes:
-        fraction: Part of it that is done, in [0, 1].
-        commits: Commits that were made in this session, of all of its runs.
-    """
-
-    fraction: float
-    commits: int = 0
+__all__ = ["Progress", "Stages", "StudyProgress", "silent"]
 
 
 Progress = Callable[[StudyProgress], None]
@@ -94,7 +85,7 @@ class NotebookBar:
         self._name, self._speed = name, Speed()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
-        self._handle: Any = None
+        self._handle: DisplayHandle | None = None
 
     def __call__(self, now: StudyProgress) -> None:
         """Draws how far the study is, twice a second at most, and at its end."""

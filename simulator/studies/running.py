@@ -1,6 +1,5 @@
 """Executes a study: begins it, continues one that was interrupted, or extends it."""
 
-import io
 import shutil
 import tempfile
 import warnings
@@ -18,6 +17,7 @@ from ..catalogue.data.arrays import by_name
 from ..catalogue.data.own_arrays import Npz
 from ..files import inputs
 from ..files.reading import files
+from ..files.reading.archive import packed
 from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load
 from ..files.study.disk import explained, locked, replace
 from ..parts import functions
@@ -49,17 +49,7 @@ def with_objects(
     weights: object = None,
     evaluate: object = None,
 ) -> Scenario:
-    """Returns a scenario that names objects of this program.
-
-    Args:
-        scenario: The scenario, of which None leaves each entry.
-        model: A model, or a function that makes one.
-        loss: A function of outputs and targets, or the name of a loss.
-        server: A model, or a function that makes one, over what parties send.
-        work: Function that makes the clients' gradients in any framework.
-        weights: Weights at the start, where the model is none of ours; by default the
-            attribute of `work`.
-        evaluate: Function that measures that model; by default the same.
+    """Returns a scenario that names objects of this program, as `simulate` takes them.
 
     Raises:
         UserError: An object is missing, cannot be identified, or does not fit the
@@ -92,7 +82,7 @@ def with_objects(
     return validated({**tree, "problem": {**tree["problem"], **changes}})
 
 
-def _of_work(work: object, weights: object, evaluate: object) -> dict[str, Any]:
+def _of_work(work: object, weights: object, evaluate: object) -> dict[str, object]:
     """Returns the entries of a problem that name the functions of clients' work."""
     if weights is None:
         weights = getattr(work, "weights", None)
@@ -106,7 +96,7 @@ def _of_work(work: object, weights: object, evaluate: object) -> dict[str, Any]:
         )
     if work is None:
         return {}
-    found: dict[str, Any] = {"work": functions.hand_over("work", work)}
+    found: dict[str, object] = {"work": functions.hand_over("work", work)}
     if weights is not None:
         own = {"weights": weights, "evaluate": evaluate}
         named = {k: functions.hand_over(k, each) for k, each in own.items()}
@@ -114,7 +104,7 @@ def _of_work(work: object, weights: object, evaluate: object) -> dict[str, Any]:
     return found
 
 
-def with_data(scenario: Mapping[str, object]) -> Mapping[str, Any]:
+def with_data(scenario: Mapping[str, object]) -> Mapping[str, object]:
     """Returns a scenario as a mapping with an entry for data that take its place.
 
     What `problem.data` says of them without a kind, such as their scale, is kept.
@@ -145,7 +135,7 @@ def arrays(given: Given) -> dict[str, np.ndarray]:
     return by_name(given)
 
 
-Source = Scenario | str | Path | Mapping[str, Any]
+Source = Scenario | str | Path | Mapping[str, object]
 """A scenario, the file that it stands in, or its entries as nested mappings."""
 CHECKPOINT_S = 300.0
 """Real seconds from one keeping of a run's state to the next."""
@@ -336,9 +326,8 @@ def where_started(folder: str | Path) -> Iterator[None]:
     Raises:
         StudyError: there is none in it.
     """
-    started: Any = load(folder).manifest.get("working_folder")
-    there = isinstance(started, str) and Path(started).is_dir()
-    working = Path(started) if there else Path()
+    working = Path(load(folder).manifest.get("working_folder", ""))
+    working = working if working.is_dir() else Path()
     places = working.absolute(), files.data_folder().absolute()
     with files.looking_in(files.Places(*map(str, places))):
         yield
@@ -475,7 +464,9 @@ def started(
     folder.read(inputs.collect(run.scenario for run in runs))
     with inputs.held(folder.inputs):
         runs = folder.numbered(runs)
-        known, new = folder.planned(runs), folder.new(runs)
+        known = folder.planned(runs)
+        planned = {run.number for task in known for run in task.runs}
+        new = [run for run in runs if run.number not in planned]
         planning.check(new)
         added = planning.of_runs(new, folder.num_tasks)
         tasks = planning.roomy(folder.left(known) + added)
@@ -508,15 +499,12 @@ def _with_arrays(
     if file.exists():
         _check_arrays(file, data)
     else:
-        arrays: Any = data
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
+        content = packed(data, tight=True)
         size = sum(np.asarray(array).nbytes for array in data.values())
-        if size > files.limit(buffer.tell()):
-            buffer = io.BytesIO()
-            np.savez(buffer, **arrays)  # packed so tight, it would not be read
+        if size > files.limit(len(content)):  # packed so tight, it would not be read
+            content = packed(data)
         with explained(folder):
-            replace(DISK, file, buffer.getvalue())
+            replace(DISK, file, content)
     return _reading(scenario, file)
 
 

@@ -6,12 +6,11 @@ replays by `timeline: {replay: FOLDER}`.
 
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..engine.of_run import timeline
 from ..engine.row_waves import CriticalPath
@@ -21,25 +20,23 @@ from ..files.study import (
     COLUMNS,
     DISK,
     Categorical,
-    Files,
     Study,
     Writer,
     is_world,
-    load,
     provenance,
 )
-from ..files.study import write_manifest as write
-from ..files.study.disk import LOCK, PARTIAL, explained, journal_line, locked
-from ..files.study.manifest import NAME, read_manifest
-from ..files.study.parts import compact
-from ..files.study.study import journal_of, journal_session
+from ..files.study.disk import LOCK, PARTIAL, locked
+from ..files.study.manifest import NAME, Manifest, Read, read_manifest
+from ..files.study.study import journal_session
 from ..files.timeline import NO_WORKER, TIMED, Chunk, StopReason, effects
 from ..parts.errors import StudyError
+from ..parts.json_text import Tree
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
 from ..timelines.base import Ending, RunTimeline
 from ..timelines.summary import Statistics, Summary, Tables, WholeRecord
 from ..world.workload import Workload
+from .session import Session
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
@@ -54,7 +51,7 @@ class WorldSource(Protocol):
     """A run of a world that is to be written."""
 
     @property
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> Tree:
         """Entry of its run in the manifest."""
         ...
 
@@ -81,7 +78,7 @@ class TimelineSource(NamedTuple):
         least: Clients without which there is no further commit.
     """
 
-    entry: dict[str, Any]
+    entry: Tree
     chunks: Callable[[], Iterator[Chunk]]
     workload: Workload
     horizon: float | None = None
@@ -103,11 +100,10 @@ class TimelineSource(NamedTuple):
         else:
             summary = Summary(number, entry["in_flight"], at_once, groups)
             tables = Statistics(run, summary, names, writer)
-        ends: dict[str, Any] = {}
-        yield from _take_up(self, tables, ends)
+        ends = yield from _take_up(self, tables)
         if (again := tables.again()) is not None:
             tables = again
-            yield from _take_up(self, tables, ends)
+            ends = yield from _take_up(self, tables)
         more = tables.finish(ends["virtual_s"])
         entry.update(ends, **more, elapsed_s=time.perf_counter() - started)
         entry["rows"] = writer.rows.get(entry["run"], {})
@@ -159,9 +155,9 @@ def sources_of(
 
 def write_all(
     folder: Path,
-    scenario: Mapping[str, object],
+    scenario: Tree,
     sources: Sequence[WorldSource],
-    read: Mapping[str, object],
+    read: Read,
     *,
     kind: str = "timeline",
     progress: Progress = lambda _: None,
@@ -201,15 +197,14 @@ def emptied(folder: Path) -> Iterator[None]:
 
 def write_held(
     folder: Path,
-    scenario: Mapping[str, object],
+    scenario: Tree,
     sources: Sequence[WorldSource],
-    read: Mapping[str, object],
+    read: Read,
     kind: str,
     progress: Progress,
 ) -> Study:
     """Writes worlds as `write_all` does, into a folder that is held already."""
-    whole = scenario.get("record") != "summary"
-    manifest = {
+    manifest: Manifest = {
         "kind": kind,
         "name": scenario["name"],
         "source": scenario.get("source", ""),
@@ -223,72 +218,37 @@ def write_held(
         "parts": {},
         **provenance(LIBRARIES),
     }
-    write(folder, manifest)
-    writer = Writer(folder, "timeline")
-    log = _Log(folder, manifest, writer)
+    session, writer = Session(folder), Writer(folder, "timeline")
+    session.open(manifest)
+    open_ = [source.entry for source in sources]
+
+    def note(noted: int) -> int:
+        """Notes the parts that were written, and the runs that ended before."""
+        if writer.next_part > noted:
+            ended = [run for run in open_ if run["stop"] != "incomplete"]
+            del open_[: len(ended)]
+            session.note_ends({run["run"]: run for run in ended}, writer.parts)
+        return writer.next_part
+
+    noted, whole = 0, scenario.get("record") != "summary"
     try:
         for number, source in enumerate(sources):
             for part in source.write(writer, whole=whole):
-                log.note()
+                noted = note(noted)
                 progress((number + part) / len(sources))
     except KeyboardInterrupt:
         writer.flush()
-        log.close(interrupted=True)
+        note(noted)
+        session.interrupt()
         raise
     except BaseException:
         # Nothing was written yet: the folder is left as it was found.
         if not any((folder / table).exists() for table in COLUMNS):
-            DISK.remove(folder / NAME)
+            session.undo()
         raise
     writer.flush()
-    rows = Counter[str]()
-    for mine in writer.rows.values():
-        rows.update(mine)
-    log.note()
-    compact(DISK, folder, writer.parts, rows, log.note_joined)
-    log.close(status="complete")
-    return load(folder)
-
-
-class _Log:
-    """A log of the parts of a recording, so that a kill leaves it readable.
-
-    Args:
-        folder: Folder of the recording.
-        manifest: Manifest of the recording; its runs are completed as they end.
-        writer: Writer of its tables.
-    """
-
-    def __init__(self, folder: Path, manifest: dict[str, Any], writer: Writer) -> None:
-        self._folder, self._manifest, self._writer = folder, manifest, writer
-        self._path = journal_of(folder, manifest["session"])
-        self._noted, self._ended = writer.next_part, 0
-
-    def note(self) -> None:
-        """Notes the parts that were written, and the runs that ended before."""
-        if self._writer.next_part == self._noted:
-            return
-        self._noted = self._writer.next_part
-        runs = self._manifest["runs"]
-        ended = [run for run in runs[self._ended :] if run["stop"] != "incomplete"]
-        self._ended += len(ended)
-        ends = {run["run"]: run for run in ended}
-        self._append({"ends": ends, "parts": self._writer.parts})
-
-    def note_joined(self, files: Files) -> None:
-        """Notes that a file replaces all others of its table."""
-        self._append({"ends": {}, "joined": files})
-
-    def _append(self, record: Mapping[str, object]) -> None:
-        with explained(self._folder):
-            DISK.append(self._path, journal_line(record))
-
-    def close(self, **also: object) -> None:
-        """Writes all of it into the manifest."""
-        after = {"session": self._manifest["session"] + 1, "parts": self._writer.parts}
-        write(self._folder, self._manifest | after | also)
-        with explained(self._folder):
-            DISK.remove(self._path)
+    note(noted)
+    return session.end()
 
 
 def _clear(folder: Path) -> None:
@@ -358,10 +318,8 @@ def _source(run: Run, timeline: RunTimeline) -> TimelineSource:
     )
 
 
-def _take_up(
-    source: TimelineSource, tables: Tables, ends: dict[str, Any]
-) -> Iterator[float]:
-    """Goes through a timeline; yields its fraction, and says at last how it ended."""
+def _take_up(source: TimelineSource, tables: Tables) -> Generator[float, None, Tree]:
+    """Goes through a timeline; yields its fraction, and returns how it ended."""
     commits, contributions, last = 0, 0, 0.0
     number = source.entry["num_clients"]
     reason, path = StopReason.INTERRUPTED, CriticalPath(number)
@@ -382,12 +340,12 @@ def _take_up(
         fractions = (last / source.horizon if source.horizon else 0, 0)
         yield min(1.0, max(*fractions, commits / goal if goal else 0))
     at_horizon = reason in TIMED and source.horizon is not None
-    ends.update(
-        stop=reason.name.lower(),
-        stop_reason=ending.words(reason),
-        commits=commits,
-        contributions=contributions,
-        jobs=path.jobs,
-        waves=path.waves,
-        virtual_s=source.horizon if at_horizon else last,
-    )
+    return {
+        "stop": reason.name.lower(),
+        "stop_reason": ending.words(reason),
+        "commits": commits,
+        "contributions": contributions,
+        "jobs": path.jobs,
+        "waves": path.waves,
+        "virtual_s": source.horizon if at_horizon else last,
+    }

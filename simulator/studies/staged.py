@@ -7,11 +7,11 @@ by the levels of its plan (`stalesim.analysis.claims.sequential`).
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from ..files.study import Study, is_world, load
 from ..files.study.manifest import NAME
 from ..parts.errors import StudyError
+from ..parts.json_text import Tree
 from ..scenario.grid import REPLICATES, ZIPPED
 from ..scenario.scenario import Scenario
 
@@ -120,7 +120,7 @@ def continued(scenario: Scenario, folder: Path) -> Scenario:
     return scenario.model_copy(update={"looks": known})
 
 
-def _started(folder: Path | None) -> dict[str, Any]:
+def _started(folder: Path | None) -> Tree:
     if folder is None or not (folder / NAME).exists():
         return {}
     manifest = load(folder).manifest

@@ -1,36 +1,29 @@
-"""The folder of a study while it is written: one writer, and what is finished.
-
-The manifest is written when the runs are known and again at the end. In between the end
-of every task is a line of a journal: a kill loses no task that was finished, and the
-cost of writing does not grow with the number of runs.
-"""
+"""The folder of a study: the runs that it holds, and those still to be made."""
 
 import contextlib
 import warnings
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ..files import inputs
 from ..files.inputs import Inputs
 from ..files.study import (
     DISK,
     Disk,
     Files,
-    Study,
     StudyWarning,
     is_world,
     load,
     measured,
     parts,
-    write_manifest,
 )
-from ..files.study.disk import LOCK, PARTIAL, explained, journal_line
-from ..files.study.manifest import NAME
-from ..files.study.study import SHARED, journal_of, journal_session
+from ..files.study.disk import LOCK, PARTIAL, explained
+from ..files.study.manifest import NAME, Manifest
+from ..files.study.study import SHARED, journal_session
 from ..parts.errors import StudyError
+from ..parts.json_text import Tree
 from ..scenario.scenario import Scenario
 from ..scenario.study import Run
 from . import origins, planning
@@ -50,12 +43,10 @@ from .planning import (
     done_by,
     task_name,
 )
-
-STARTED = ("commit", "dirty", "command", "started")
-"""Entries of a manifest on its first session; those that continue it have their own."""
+from .session import Session
 
 
-class StudyFolder:
+class StudyFolder(Session):
     """The folder of a study: the runs that it holds, and those still to be made.
 
     Args:
@@ -64,7 +55,7 @@ class StudyFolder:
         look: Whether to look at the rows of runs that have ended.
 
     Attributes:
-        disk: Disk of the folder.
+        is_new: Whether there was no study in it.
         repeated: Labels of runs whose rows are missing or damaged, by their numbers.
         inputs: Files and modules that the study's runs read.
 
@@ -75,16 +66,15 @@ class StudyFolder:
     inputs: Inputs
 
     def __init__(self, path: Path, disk: Disk = DISK, *, look: bool = True) -> None:
-        self.path, self.disk = path, disk
-        self._entries: dict[int, dict[str, Any]] = {}
-        self._files: Files = {}
-        self.manifest: dict[str, Any] = {}
+        super().__init__(path, disk)
+        self._entries: dict[int, Tree] = {}
         self.repeated: dict[int, str] = {}
         self._spoilt = False  # whether there is a file that cannot be read
-        self._place: object = None
-        if disk.exists(path / NAME):
+        self.is_new = not disk.exists(path / NAME)
+        if not self.is_new:
             study = load(path, disk)
-            self.manifest, self._files = study.manifest, study.files
+            self.manifest = study.manifest
+            self.manifest["parts"] = study.files
             if is_world(self.manifest):
                 raise StudyError(
                     f"{path}: must be new or empty, but holds a timeline; choose "
@@ -99,7 +89,7 @@ class StudyFolder:
     def _find_lost(self) -> None:
         """Marks runs as not ended of which rows are missing or damaged."""
         counts: Counter[tuple[int, str]] = Counter()
-        for name, mine in self._files.items():
+        for name, mine in self.manifest["parts"].items():
             for file, seal in mine.items():
                 try:
                     table = parts.read(self.disk, self.path / name / file, seal)
@@ -129,7 +119,7 @@ class StudyFolder:
         Raises:
             StudyError: a file holds something else than when the study was started.
         """
-        if self.manifest:
+        if not self.is_new:
             origins.check_files(self.path, self.manifest, found)
         self.inputs = found
 
@@ -184,10 +174,6 @@ class StudyFolder:
             if any(self._entries[run.number]["stop"] in OPEN for run in task.runs)
         ]
 
-    def new(self, runs: list[Run]) -> list[Run]:
-        """Returns the runs that were not planned here yet."""
-        return [run for run in runs if run.number not in self._entries]
-
     @property
     def num_tasks(self) -> int:
         """Tasks that were planned here so far."""
@@ -216,13 +202,16 @@ class StudyFolder:
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        self._end_sharing()
+        known = None if self.is_new else self.manifest
+        files = known["parts"] if known else {}
+        if known:
+            self._end_sharing(known)
         of_run = {run.number: task for task in tasks for run in task.runs}
         if self.repeated or self._spoilt:
-            self._forget({*of_run} & {*self._entries})
+            self._forget({*of_run} & {*self._entries}, files)
         writers = {task_name(task.number) for task in tasks}
         # Rows of a task that is executed again would otherwise be counted twice.
-        for mine in self._files.values():
+        for mine in files.values():
             for file in [file for file in mine if file.split("-")[1] in writers]:
                 del mine[file]
         planned = {
@@ -234,46 +223,48 @@ class StudyFolder:
             run.number: planned.get(run.number) or self._entries[run.number]
             for run in runs
         }
-        known = self.manifest
         here = origins.of_this_program(self.inputs.libraries)
-        self.manifest = {
-            **here,
+        first, session = known or here, known["session"] + 1 if known else 1
+        read = inputs.manifest_entries(self.inputs)
+        manifest: Manifest = {
+            "commit": first.get("commit"),
+            "dirty": first.get("dirty"),
+            # A new variant may have own code that imports more libraries.
+            "environment": here["environment"] | first["environment"],
+            "command": first.get("command", []),
+            "started": first.get("started", ""),
             "name": scenario.name,
             "source": scenario.source,
             "question": scenario.question,
             "status": "incomplete",
             "interrupted": False,
-            "session": known.get("session", 0) + 1,
+            "session": session,
             "scenario": scenario.model_dump(mode="json"),
-            **origins.manifest_entries(self.inputs, self.manifest),
+            **read,
             "metrics": measured.facts_of(
                 scenario.evaluate.metrics,
                 [run.scenario.problem.model_dump(mode="json") for run in runs],
             ),
             "runs": [*self._entries.values()],
-            "regrouped": known.get("regrouped", []) if regrouped is None else regrouped,
-            "parts": self._files,
-            **{key: known[key] for key in STARTED if key in known},
-            # A new variant may have own code that imports more libraries.
-            "environment": here["environment"] | known.get("environment", {}),
+            "regrouped": regrouped or [],
+            "parts": files,
         }
         if known:
-            again = {key: here[key] for key in STARTED}
-            self.manifest["continued"] = [*known.get("continued", ()), again]
-        session = self.manifest["session"]
+            for name in ("inputs", "modules"):
+                manifest[name] |= known.get(name, {})
+            manifest["working_folder"] = known.get("working_folder", "")
+            if regrouped is None:
+                manifest["regrouped"] = known.get("regrouped", [])
+            again = {key: value for key, value in here.items() if key != "environment"}
+            manifest["continued"] = [*known.get("continued", ()), again]
         if shared:
-            self.manifest[SHARED] = session
+            manifest[SHARED] = session
         with explained(self.path):
             # A loss of power may have taken a session's manifest and left these.
             for name in self.disk.names(self.path / LOCKS):
                 if name.endswith(done_by(session)):
                     self.disk.remove(self.path / LOCKS / name)
-            self.disk.write(journal_of(self.path, session), b"")
-        # The new journal is there before the manifest that names its session, and the
-        # old ones go after it: a kill in between leaves a readable study.
-        write_manifest(self.path, self.manifest, self.disk)
-        self._place = self.disk.identity(self.path / NAME)
-        self._remove_journals(but=self.manifest["session"])
+        self.open(manifest)
         for name in self.disk.names(self.path):
             if name.startswith(CLAIMS):
                 self.clear(name)
@@ -281,29 +272,29 @@ class StudyFolder:
             with explained(self.path):
                 self.disk.make(claims_of(self.path, session))
         kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
-        parts.remove_orphans(self.disk, self.path, self._files, kept)
+        self.tidy(kept)
 
-    def _end_sharing(self) -> None:
+    def _end_sharing(self, known: Manifest) -> None:
         """Ends a shared session, whose processes can change nothing from here on."""
-        session = self.manifest.get("session")
-        if session is None or self.manifest.get(SHARED) != session:
+        session = known["session"]
+        if known.get(SHARED) != session:
             return
         claims = claims_of(self.path, session)
         with explained(self.path):
             if self.disk.exists(claims):
                 self.disk.rename(claims, claims.with_name(f"{claims.name}.gone"))
         now = load(self.path, self.disk, quietly=True)
-        if (now.manifest["session"], now.files) != (session, self._files):
+        if (now.manifest["session"], now.files) != (session, known["parts"]):
             raise StudyError(
                 f"{self.path}: other processes have ended runs of the study since it "
                 f"was read, which none does from now on; give the command again"
             )
 
-    def _forget(self, runs: set[int]) -> None:
+    def _forget(self, runs: set[int], files: Files) -> None:
         """Removes the rows of runs that are repeated, and damaged files."""
         import pyarrow as pa
 
-        for name, mine in self._files.items():
+        for name, mine in files.items():
             left, changed = [], False
             for file, seal in parts.ordered(mine).items():
                 try:
@@ -315,8 +306,8 @@ class StudyFolder:
                 left.append(table.filter(pa.array(others)))
                 changed |= left[-1].num_rows < table.num_rows
             if changed:
-                self._files[name] = parts.rewrite(
-                    self.disk, self.path, name, mine, left, self._note_joined
+                files[name] = parts.rewrite(
+                    self.disk, self.path, name, mine, left, self.note_joined
                 )
 
     def note(self, done: Done) -> None:
@@ -325,77 +316,19 @@ class StudyFolder:
         Raises:
             StudyError: the disk is full, the folder cannot be written, or is gone.
         """
-        if self.disk.identity(self.path / NAME) != self._place:
-            raise StudyError(
-                f"{self.path}: must stay in place while its study is run, but was "
-                f"removed or replaced; run the scenario again into a new folder"
-            )
+        self.note_ends(done.ends, done.files)
         for number, end in done.ends.items():
             self._entries[number].update(end)
-        for name, mine in done.files.items():
-            self._files.setdefault(name, {}).update(mine)
-        self._append({"ends": done.ends, "parts": done.files})
         with explained(self.path):
             for task in {self._entries[run]["task"] for run in done.ends}:
                 self.disk.remove(checkpoint_of(self.path, task))
-
-    def _note_joined(self, files: Files) -> None:
-        self._append({"ends": {}, "joined": files})
-        with explained(self.path):  # before the files that were joined are removed
-            self.disk.sync(journal_of(self.path, self.manifest["session"]))
-            self.disk.sync(self.path)
-
-    def _append(self, record: Mapping[str, object]) -> None:
-        with explained(self.path):
-            path = journal_of(self.path, self.manifest["session"])
-            self.disk.append(path, journal_line(record))
 
     def clear(self, name: str) -> None:
         """Removes a folder that is needed while the study is run alone."""
         with contextlib.suppress(OSError):
             self.disk.remove_folder(self.path / name)
 
-    def interrupt(self) -> None:
-        """Notes that the user interrupted the study."""
-        self.manifest["interrupted"] = True
-        self._write()
-
-    def end(self) -> Study:
-        """Joins the tables' parts and says that nothing is left to be run.
-
-        Raises:
-            StudyError: rows are missing or damaged, or the disk is full.
-        """
-        rows: Counter[str] = Counter()
-        for entry in self._entries.values():
-            rows.update(entry.get("rows", {}))
-        parts.compact(self.disk, self.path, self._files, rows, self._note_joined)
-        for name, mine in self._files.items():
-            parts.sync(self.disk, self.path, name, mine)
-        parts.remove_orphans(self.disk, self.path, self._files)
-        self.manifest |= {"status": "complete", "parts": self._files}
-        self._write()
-        return load(self.path, self.disk)
-
-    def _write(self) -> None:
-        self.manifest["session"] += 1  # what its journal says is in the manifest now
-        self.manifest.pop(SHARED, None)
-        # The new journal is there before the manifest that names its session, and the
-        # old ones go after it: a kill in between leaves a readable study.
-        write_manifest(self.path, self.manifest, self.disk)
-        self._place = self.disk.identity(self.path / NAME)
-        self._remove_journals()
-
-    def _remove_journals(self, but: int | None = None) -> None:
-        """Removes what sessions have noted that are over, or all."""
-        with explained(self.path):
-            for name in self.disk.names(self.path):
-                if journal_session(name) not in (None, but):
-                    self.disk.remove(self.path / name)
-
-    def _other(
-        self, entry: dict[str, Any], scenario: Scenario | None = None
-    ) -> StudyError:
+    def _other(self, entry: Tree, scenario: Scenario | None = None) -> StudyError:
         """Returns why a run of this folder is none of a scenario's.
 
         Args:

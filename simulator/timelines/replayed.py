@@ -3,12 +3,11 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..files import inputs
 from ..files.reading import files
 from ..files.study import Categorical, Study, load
 from ..files.study.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
+from ..files.study.manifest import RunEntry
 from ..files.timeline import (
     FAILS,
     NO_COMMIT,
@@ -48,23 +48,6 @@ TIMED = ("time", "recording")
 """Ends of recordings that are known to have nothing more until then."""
 
 
-class RecordedRun(TypedDict):
-    """What is used of a run's entry in a manifest."""
-
-    run: int
-    label: str
-    replicate: int
-    num_clients: int
-    protocol: str
-    width: int
-    num_registers: int
-    timeline: str
-    stop: str
-    virtual_s: float
-    scenario: Mapping[str, dict[str, object] | None]
-    feedback: NotRequired[str]
-
-
 @dataclass(frozen=True)
 class RecordedTimeline(RunTimeline):
     """The timeline of one run as a folder has it; nothing is simulated.
@@ -80,7 +63,7 @@ class RecordedTimeline(RunTimeline):
 
     config: Recording
     study: Study
-    entry: RecordedRun
+    entry: RunEntry
     outlasted: bool
 
     @property
@@ -275,7 +258,7 @@ def replayed(
     )
 
 
-def _check_reads(study: Study, entry: RecordedRun, folder: str) -> None:
+def _check_reads(study: Study, entry: RunEntry, folder: str) -> None:
     """Refuses recordings that do not say where clients of failed jobs got a model."""
     jobs, rows = jobs_of(study, entry["run"]), study.arrow("rows", entry["run"])
     in_vain = ~np.isin(jobs.outcome, (*UNDER_WAY, Outcome.APPLIED))
@@ -321,14 +304,14 @@ def _loaded(path: Path, state: tuple[tuple[str, int, int], ...]) -> Study:
     return load(path)
 
 
-def _rule(entry: RecordedRun) -> dict[str, object]:
+def _rule(entry: RunEntry) -> dict[str, object]:
     """Returns the rule by which a recorded run stopped; nothing if it had none."""
     stop = dict(entry["scenario"].get("stop") or {})
     stop.pop("target", None)
     return stop
 
 
-def _chosen(study: Study, folder: str, run: Run) -> RecordedRun:
+def _chosen(study: Study, folder: str, run: Run) -> RunEntry:
     entries = study.manifest["runs"]
     if study.manifest.get("kind") != "timeline":
         entries = [entry for entry in entries if "feedback" in entry]

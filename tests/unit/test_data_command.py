@@ -20,6 +20,7 @@ from stalesim.simulator.catalogue.data import idx, mnist
 from stalesim.simulator.cli import commands, downloads
 from stalesim.simulator.cli.data import published_sets
 from stalesim.simulator.files.reading.published import Published, PublishedFile
+from stalesim.simulator.parts.base import described
 from stalesim.simulator.parts.errors import UserError
 
 
@@ -211,15 +212,16 @@ def test_what_never_comes_whole_is_one_line_and_leaves_nothing(
 def test_an_interruption_leaves_what_was_whole(
     server: Server, offer: Offer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    requests = pytest.importorskip("requests")
     offer(server.url)
-    count = downloads.Arrival.update
+    pieces = requests.Response.iter_content
 
-    def interrupted(self: downloads.Arrival, size: int) -> None:
-        count(self, size)
+    def interrupted(self: Any, size: int) -> Iterator[bytes]:
+        yield from pieces(self, size)
         if len(server.asked) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(downloads.Arrival, "update", interrupted)
+    monkeypatch.setattr(requests.Response, "iter_content", interrupted)
     assert data("get", "mnist").exit_code != 0
     assert [path.name for path in (root / "mnist").iterdir()] == [IMAGES]
     assert "incomplete: 1 file there" in data("list").output
@@ -315,7 +317,8 @@ def test_path_is_the_data_folder(root: Path) -> None:
 def test_list_says_what_is_known_of_each_set() -> None:
     lines = data("list").output.splitlines()
     for name, one in published_sets().items():
-        start = lines.index(f"{name}: {one.about}")
+        assert one.published is not None
+        start = lines.index(f"{name}: {described(one)}")
         ends = (i for i in range(start + 1, len(lines)) if lines[i][:1] != " ")
         block = lines[start : next(ends)]
         assert f"    origin: {one.published.origin}" in block

@@ -19,7 +19,6 @@ from stalesim.simulator.parts.progress import Speed
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.planning import Task
 from stalesim.simulator.studies.progress import StudyProgress
-from stalesim.simulator.studies.sizes import MemoryEstimate
 from tests.commands import ENVIRONMENT
 from tests.support import scenario
 
@@ -95,15 +94,15 @@ def test_all_columns_that_name_a_row_stand_in_each_part(terminal: io.StringIO) -
 def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
     runs = expand(scenario({"replicates": 3, "variants": {"[/a]": {}, "b": {}}}))
     tasks = [Task("batched", tuple(runs[:4])), Task("compiled", tuple(runs[4:5]))]
-    printing.show_plan(runs[:5], tasks, MemoryEstimate(1, 2**20, 2**20, 2**20))
+    printing.show_plan(runs[:5], tasks, (1, 2**20, 2**20))
     words = terminal.getvalue().split()
     said = " ".join(words)
     assert "4 [/a] (replicates 0 to 2); b (replicate 0)" in said
     assert "1 b (replicate 1)" in said
     assert "5 runs in 2 batches; nothing was run" in said
-    assert "memory: about 3 MiB in 1 process; in each 1 for" in said
+    assert "memory: about 402 MiB in 1 process; in each 400 for" in said
     terminal.truncate(0)
-    printing.show_plan(runs[:1], tasks[1:], MemoryEstimate(1, 0, 0, 0))
+    printing.show_plan(runs[:1], tasks[1:], (1, 0, 0))
     assert "1 run in 1 batch; nothing" in " ".join(terminal.getvalue().split())
 
 

@@ -116,7 +116,7 @@ def identify(path: Path) -> tuple[str, str]:
     claims.
     """
     if files.head(path, 1) and _small_gzip(path):
-        official = OFFICIAL.get(files.md5(path))
+        official = OFFICIAL.get(files.digest(path, "md5"))
         if official is not None:
             return official
     return SETS.get(files.folder_of(path, SETS), ""), _role(path)

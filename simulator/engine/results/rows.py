@@ -8,6 +8,7 @@ from jaxtyping import Int, PyTree
 
 from ...files.study import Categorical, Writer
 from ...files.study.jobs import incident_columns, job_columns, traffic
+from ...files.study.writing import Columns
 from ...files.timeline import (
     KINDS,
     NO_COMMIT,
@@ -186,7 +187,7 @@ class Staleness:
         row, client = np.nonzero(sample != NO_SAMPLE)
         ages.tally(client, sample[row, client], start[row])
 
-    def histograms(self, run: int) -> list[dict[str, object]]:
+    def histograms(self, run: int) -> list[Columns]:
         """Returns the table of a run's bins, one piece per quantity."""
         found = {"contribution": self.contributions, "embedding": self.embeddings}
         pieces = []

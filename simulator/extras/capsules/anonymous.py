@@ -10,6 +10,7 @@ import subprocess
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from ....analysis.frames import Study
 from ...files.study import StudyError
@@ -62,7 +63,8 @@ def nameless(study: Study) -> Study:
         name: {k: v for k, v in told.items() if k != "at"}
         for name, told in inputs.items()
     }
-    found.manifest = {key: _renamed(value, names) for key, value in kept.items()}
+    renamed: Any = {key: _renamed(value, names) for key, value in kept.items()}
+    found.manifest = renamed
     if len({*names.values()}) < len(names):
         raise StudyError(
             f"{study.folder}: files of an anonymous capsule must have different names, "

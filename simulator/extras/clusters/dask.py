@@ -17,7 +17,6 @@ from ...parts.errors import StudyError, UserError, one_line, shortened
 from ...parts.extras import extra
 from ...studies.executors import STARTED, OnProgress, WorkerDiedError
 from ...studies.planning import Done, Task, claims_of
-from ...studies.progress import TaskProgress
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -82,8 +81,7 @@ class Cluster:
 
             def hear(event: tuple[float, tuple[int, float, int]]) -> None:
                 _, (index, fraction, commits) = event
-                now = TaskProgress(max(float(fraction), STARTED), int(commits))
-                report(index, now)
+                report(index, max(float(fraction), STARTED), int(commits))
 
             topic = f"stalesim-{uuid.uuid4()}"
             client.subscribe_topic(topic, hear)
@@ -123,10 +121,10 @@ def _work_on_cluster(topic: str, index: int, task: Task, folder: Path) -> Done:
 
     worker, last = get_worker(), [time.monotonic()]
 
-    def report(now: TaskProgress) -> None:
+    def report(fraction: float, commits: int) -> None:
         if time.monotonic() - last[0] >= REPORT_S:
             last[0] = time.monotonic()
-            worker.log_event(topic, [index, *now])
+            worker.log_event(topic, [index, fraction, commits])
 
     worker.log_event(topic, [index, STARTED, 0])
     return take_one(task, folder, report)

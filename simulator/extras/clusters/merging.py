@@ -1,6 +1,6 @@
 """Joins folders of one study, whose runs were made in several places."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -130,7 +130,7 @@ def _bytes(rows: pa.Table) -> bytes:
 
 
 def _copied(
-    task: Task, source: Study, folder: Path, open_: dict[int, Entry]
+    task: Task, source: Study, folder: Path, open_: Mapping[int, Entry]
 ) -> Done | None:
     ended = _ended(source)
     mine = {run.number: ended.get(planning.known_by(run.identity)) for run in task.runs}

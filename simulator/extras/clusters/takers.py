@@ -19,7 +19,7 @@ from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
 from ...studies import executors, origins, planning, running, staged
 from ...studies.planning import Done, Task
-from ...studies.progress import Progress, StudyProgress, TaskProgress, silent
+from ...studies.progress import Progress, StudyProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from .claims import (
     BEAT_S,
@@ -41,7 +41,7 @@ def execute(
     task: Task,
     path: Path,
     claim: Path,
-    progress: Callable[[TaskProgress], None],
+    progress: executors.OnTask,
     disk: Disk,
 ) -> int:
     """Executes a task that is claimed, and leaves its result.
@@ -64,9 +64,7 @@ def execute(
     return len(task.runs)
 
 
-def take_one(
-    task: Task, folder: Path, progress: Callable[[TaskProgress], None]
-) -> Done:
+def take_one(task: Task, folder: Path, progress: executors.OnTask) -> Done:
     """Executes a task of a study that another process runs, as `executors.work` does.
 
     A cluster gives a task to another worker when it has lost the one before. That one
@@ -254,15 +252,15 @@ def _tasks(
 
 def _teller(
     tasks: dict[str, Task], left: set[str], name: str, progress: Progress
-) -> Callable[[TaskProgress], None]:
+) -> executors.OnTask:
     """Returns what hears how far a task is, and tells how far the session is."""
     task, of_all = tasks[name], sum(len(each.runs) for each in tasks.values())
     ended = of_all - sum(len(tasks[each].runs) for each in left)
 
-    def tell(now: TaskProgress) -> None:
-        part = (ended + now.fraction * len(task.runs)) / of_all
+    def tell(fraction: float, commits: int) -> None:
+        part = (ended + fraction * len(task.runs)) / of_all
         label = task.runs[0].label
-        progress(StudyProgress(part, ended, of_all, label, now.commits))
+        progress(StudyProgress(part, ended, of_all, label, commits))
 
     return tell
 

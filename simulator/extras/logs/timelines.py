@@ -8,6 +8,7 @@ from jaxtyping import Int
 
 from ...files.reading import digests
 from ...files.study import Categorical, Study
+from ...files.study.manifest import Read
 from ...files.timeline import (
     NO_COMMIT,
     NO_SLOT,
@@ -46,7 +47,7 @@ def import_log(
     return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
 
 
-def read_of(log: str | Path) -> dict[str, dict[str, object]]:
+def read_of(log: str | Path) -> Read:
     """Returns the entry of a manifest that says which log was read."""
     path = Path(log)
     held = digests.of_file(path)._asdict()

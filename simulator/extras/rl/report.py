@@ -1,7 +1,6 @@
 """Tables and figures of a recorded world of samples, with their files."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -68,7 +67,9 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     yield title, closing(study)
 
 
-def standard(study: Study) -> "Iterator[tuple[str, Figure]]":
+def standard(
+    study: Study, seconds: float | None = None
+) -> "Iterator[tuple[str, Figure]]":
     """Yields the histogram, what is swept, and the best split, as far as there are."""
     from .figures import SHARE, best_split, histogram, numbers, swept
 
@@ -79,17 +80,3 @@ def standard(study: Study) -> "Iterator[tuple[str, Figure]]":
         yield "best_split", best_split(frame)
     elif keys:
         yield "swept", swept(study, keys[0])
-
-
-def save(
-    study: Study,
-    folder: str | Path,
-    seconds: float | None = None,
-    forms: str | Sequence[str] = "png",
-    styles: Sequence[str | Path] = (),
-) -> list[Path]:
-    """Draws a world of samples into `folder/figures`, as `timelines.save` does."""
-    from ....analysis.figures.files import save_all  # imports Matplotlib
-
-    drawn = standard(study)
-    return [*save_all(study, drawn, caption, folder, forms, styles)]

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import platformdirs
@@ -53,6 +53,14 @@ def arrays(content: bytes) -> Arrays:
     except DAMAGED as error:
         says = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(says) from error
+
+
+def packed(arrays: Arrays, *, tight: bool = False) -> bytes:
+    """Returns an npz file of some arrays, compressed if it is to be tight."""
+    buffer = io.BytesIO()
+    save: Callable[..., None] = np.savez_compressed if tight else np.savez
+    save(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def _check(content: bytes) -> None:
@@ -208,11 +216,10 @@ def _save(path: Path, name: str, arrays: Arrays) -> None:
     """Writes a cache file under another name and renames it, so that none is half."""
     path.parent.mkdir(parents=True, exist_ok=True)
     digest = np.frombuffer(_digest(name, arrays), np.uint8)
-    contents: dict[str, Any] = {**arrays, DIGEST: digest}
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **contents)
+            file.write(packed({**arrays, DIGEST: digest}))
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -25,13 +25,8 @@ YOUNG_NS = 2 * 10**9
 file systems tick in steps of up to two seconds (FAT)."""
 
 
-class Stamp(NamedTuple):
-    """Properties of a file that change with its content."""
-
-    size: int
-    modified_ns: int
-    changed_ns: int
-    inode: int
+Stamp = tuple[int, int, int, int]
+"""Size, times of modification and change in ns, and inode of a file."""
 
 
 class Digest(NamedTuple):
@@ -65,7 +60,7 @@ def of_file(path: Path) -> Digest:
                 now = time.time_ns()
                 found = hashlib.file_digest(file, "sha256").hexdigest()
                 after = _stamp(file.fileno())
-                settled = now - max(stamp.modified_ns, stamp.changed_ns) > YOUNG_NS
+                settled = now - max(stamp[1:3]) > YOUNG_NS
                 if settled and after == stamp:
                     _remember(place, stamp, found)
                 stamp = after
@@ -74,7 +69,7 @@ def of_file(path: Path) -> Digest:
             f"{path} must be a readable file, got: {error.strerror}; check its name "
             "and permissions"
         ) from error
-    return Digest(found, stamp.size)
+    return Digest(found, stamp[0])
 
 
 def of_text(text: str) -> str:
@@ -84,23 +79,23 @@ def of_text(text: str) -> str:
 
 def _stamp(handle: int) -> Stamp:
     found = os.fstat(handle)
-    return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _remembered(place: str, stamp: Stamp) -> str | None:
     """Returns the digest of a file that has not changed since it was found."""
-    if place not in _known and stamp.size >= LARGE:
+    if place not in _known and stamp[0] >= LARGE:
         kept = archive.load(_name(place))
         if kept is not None:
-            *numbers, sha256 = json.loads(kept["found"].tobytes())
-            _known[place] = Stamp(*numbers), sha256
+            size, modified, changed, inode, sha256 = json.loads(kept["found"].tobytes())
+            _known[place] = (size, modified, changed, inode), sha256
     known = _known.get(place)
     return known[1] if known is not None and known[0] == stamp else None
 
 
 def _remember(place: str, stamp: Stamp, sha256: str) -> None:
     _known[place] = stamp, sha256
-    if stamp.size >= LARGE:
+    if stamp[0] >= LARGE:
         text = json.dumps([*stamp, sha256])
         archive.keep(_name(place), {"found": np.frombuffer(text.encode(), np.uint8)})
 

@@ -280,11 +280,6 @@ def digest(path: Path, algorithm: str) -> str:
     return found.hexdigest()
 
 
-def md5(path: Path) -> str:
-    """Returns the md5 of a file as it lies there, "" if it cannot be read."""
-    return digest(path, "md5")
-
-
 def content_md5(path: Path) -> str:
     """Returns the md5 of a file's content, unzipped if it is gzipped, "" if damaged."""
     found = hashlib.md5(usedforsecurity=False)

@@ -5,10 +5,11 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ...parts.json_text import Tree
+from ..reading.archive import packed
 from .disk import Disk, explained, replace
 
 ARRAY = "array:"
@@ -29,16 +30,13 @@ def write(disk: Disk, path: Path, state: object) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps(_without_arrays(state, arrays))
-    buffer = io.BytesIO()
-    arrays["state"] = np.frombuffer(text.encode(), np.uint8)
-    np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-    data = buffer.getvalue()
+    data = packed({**arrays, "state": np.frombuffer(text.encode(), np.uint8)})
     with explained(path.parent.parent):
         disk.make(path.parent)
         replace(disk, path, hashlib.sha256(data).digest() + data)
 
 
-def read(disk: Disk, path: Path) -> Any | None:
+def read(disk: Disk, path: Path) -> Tree | None:
     """Returns a state as it was written; None if there is none, or it is damaged."""
     try:
         data = disk.read(path)
@@ -48,10 +46,11 @@ def read(disk: Disk, path: Path) -> Any | None:
     if hashlib.sha256(data).digest() != digest:
         return None
     with np.load(io.BytesIO(data)) as arrays:
-        return _with_arrays(json.loads(arrays["state"].tobytes()), arrays)
+        state = json.loads(arrays["state"].tobytes())
+        return {key: _with_arrays(value, arrays) for key, value in state.items()}
 
 
-def _without_arrays(tree: object, arrays: dict[str, np.ndarray]) -> Any:
+def _without_arrays(tree: object, arrays: dict[str, np.ndarray]) -> object:
     match tree:
         case np.ndarray():
             name = f"{ARRAY}{len(arrays)}"
@@ -64,7 +63,7 @@ def _without_arrays(tree: object, arrays: dict[str, np.ndarray]) -> Any:
     return tree
 
 
-def _with_arrays(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _with_arrays(tree: object, arrays: Mapping[str, np.ndarray]) -> object:
     match tree:
         case str() if tree.startswith(ARRAY):
             return arrays[tree]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -55,8 +55,10 @@ class TraceColumn(NamedTuple):
 def _column(dtype: str) -> Callable[..., TraceColumn]:
     """Returns what makes a column of a type, of its meaning and its unit."""
 
-    def column(meaning: str, unit: str = "", **more: Any) -> TraceColumn:
-        return TraceColumn(dtype, unit, meaning, **more)
+    def column(
+        meaning: str, unit: str = "", *, numbered: bool = False, none: int | None = None
+    ) -> TraceColumn:
+        return TraceColumn(dtype, unit, meaning, numbered, none)
 
     return column
 

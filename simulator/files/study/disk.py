@@ -12,11 +12,11 @@ import warnings
 import zlib
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from ...parts.errors import StudyError
+from ...parts.json_text import Tree
 
 LOCK = ".lock"
 """File by whose lock a folder has one writer."""
@@ -221,7 +221,7 @@ class StudyWarning(UserWarning):
     """Something about a study that its reader must know."""
 
 
-Ends = dict[int, dict[str, Any]]
+Ends = dict[int, Tree]
 """Ends of runs in the manifest, by the runs' numbers."""
 
 
@@ -281,7 +281,7 @@ def read_journal(
     return ends, files
 
 
-def _records(data: bytes) -> Iterator[dict[str, Any] | None]:
+def _records(data: bytes) -> Iterator[Tree | None]:
     """Yields the records of a journal, None for each that is damaged."""
     *lines, _ = data.split(b"\n")  # the last one has no end, or nothing in it
     for text in lines:

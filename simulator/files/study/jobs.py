@@ -7,7 +7,7 @@ often the client itself sent and asked, for a replay gives them other weights an
 another protocol.
 """
 
-from typing import Any
+from enum import IntEnum
 
 import numpy as np
 from jaxtyping import Int
@@ -165,6 +165,6 @@ def incidents_of(study: Study, run: int | None = None) -> Incidents:
     return Incidents(**{name: columns[name] for name in Incidents._fields})
 
 
-def numbers(words: np.ndarray, kind: Any) -> Int[np.ndarray, " n"]:
+def numbers(words: np.ndarray, kind: type[IntEnum]) -> Int[np.ndarray, " n"]:
     """Returns the numbers of an enumeration's names."""
     return np.array([kind[word] for word in words], np.int32)

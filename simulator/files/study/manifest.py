@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    GetPydanticSchema,
     TypeAdapter,
     ValidationError,
     with_config,
@@ -26,6 +27,7 @@ from typing_extensions import TypedDict
 
 from ...parts import json_text
 from ...parts.errors import StudyError
+from ...parts.json_text import Tree
 from .disk import DISK, Disk, explained, replace
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -60,26 +62,14 @@ def of_program() -> tuple[str | None, bool | None]:
     return heads[0], any(not line.startswith("#") for line in told)
 
 
-def code() -> str:
-    """Returns the SHA-256 of the files of this package that numbers pass through.
-
-    They count by name and content. The command line and extras do not, so that an
-    unfinished study continues after a change of them (see `extra_code`).
-    It tells programs apart that have no repository, such as two wheels of one version.
-    """
-    return _code(PACKAGE)
-
-
-def extra_code(name: str) -> str:
-    """Returns the SHA-256 of an extra's files; of none where it is not installed."""
-    return _code(PACKAGE / "extras" / name)
-
-
 @cache
-def _code(package: Path) -> str:
-    """Returns the digest of a package, as its files were when it was first asked for.
+def code(package: Path = PACKAGE) -> str:
+    """Returns the SHA-256 of the files of a package that numbers pass through.
 
-    A process keeps the modules that it has imported, whatever becomes of them.
+    They count by name and content, as they were when it was first asked for: a process
+    keeps the modules that it has imported. Of this one the command line and extras do
+    not count, so that an unfinished study continues after a change of them. It tells
+    programs apart that have no repository, such as two wheels of one version.
     """
     found = hashlib.sha256()
     for path in sorted(package.rglob("*")):
@@ -127,6 +117,11 @@ PartName = Annotated[str, Field(pattern=r"^part-[A-Za-z0-9_]+-[0-9]+\.parquet$")
 Seal = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
+def _checked(shape: type) -> GetPydanticSchema:
+    """Lets a tree be checked for the entries that a reader needs."""
+    return GetPydanticSchema(lambda _, schema_of: schema_of(shape))
+
+
 def _rising(looks: list[int]) -> list[int]:
     if looks != sorted({*looks}):
         raise ValueError(f"must rise, got {looks}")
@@ -134,7 +129,7 @@ def _rising(looks: list[int]) -> list[int]:
 
 
 @with_config(ConfigDict(strict=True))
-class _Entry(TypedDict):
+class _Run(TypedDict):
     """The entries of a run that a reader needs."""
 
     run: int
@@ -181,24 +176,60 @@ class _Metric(TypedDict):
     bounds: list[float | None] | None
 
 
+RunEntry = Annotated[Tree, _checked(_Run)]
+"""Entry of a run: what tells it from others, its scenario, and its end."""
+
+
 @with_config(ConfigDict(strict=True))
-class _Manifest(TypedDict):
-    """The entries of a study that a reader needs."""
+class Provenance(TypedDict):
+    """The program, the machine and the command that began a study."""
 
-    format: int
-    session: int
+    commit: NotRequired[str | None]
+    dirty: NotRequired[bool | None]
+    environment: Tree
+    command: NotRequired[list[str]]
+    started: NotRequired[str]
+
+
+@with_config(ConfigDict(strict=True))
+class Read(TypedDict, total=False):
+    """What the runs of a study read: files, modules, and logs that worlds are of."""
+
+    inputs: dict[str, Annotated[Tree, _checked(_Told)]]
+    modules: dict[str, Annotated[Tree, _checked(_Told)]]
+    working_folder: str
+    fits: list[Tree]
+    """Laws of a world of samples that were fitted to a log."""
+    remarks: list[str]
+    """What is to be said of that log."""
+
+
+@with_config(ConfigDict(strict=True))
+class Manifest(Provenance, Read):
+    """The manifest of a study; a reader needs those entries that are required."""
+
+    format: NotRequired[int]
+    checksum: NotRequired[str]
+    kind: NotRequired[str]
     name: str
+    source: NotRequired[str]
+    question: NotRequired[str]
     status: Literal["complete", "incomplete"]
-    scenario: _Scenario
-    runs: list[_Entry]
+    interrupted: NotRequired[bool]
+    session: int
+    shared: NotRequired[int]
+    """Session in which any processes may take tasks."""
+    scenario: Annotated[Tree, _checked(_Scenario)]
+    metrics: NotRequired[dict[str, Annotated[Tree, _checked(_Metric)]]]
+    runs: list[RunEntry]
+    regrouped: NotRequired[list[int]]
+    """Runs that a study of all runs at once had executed together with others."""
     parts: dict[str, dict[PartName, Seal]]
-    environment: dict[str, object]
-    inputs: NotRequired[dict[str, _Told]]
-    modules: NotRequired[dict[str, _Told]]
-    metrics: NotRequired[dict[str, _Metric]]
+    continued: NotRequired[list[Tree]]
+    """Provenance of the sessions that continued it, without their environments."""
 
 
-_SHAPE = TypeAdapter(_Manifest)
+_SHAPE = TypeAdapter(Manifest)
 
 
 def is_world(manifest: Mapping[str, object]) -> bool:
@@ -226,7 +257,7 @@ def write_manifest(
         replace(disk, folder / NAME, text.encode())
 
 
-def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
+def read_manifest(folder: Path, disk: Disk = DISK) -> Manifest:
     """Returns the manifest of a study as it was written.
 
     Raises:
@@ -245,12 +276,12 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> dict[str, Any]:
             f"{path}: must be readable, but {error.strerror or error}; mend that first"
         ) from None
     manifest = parsed(path, data)
-    if manifest.get(CHECKSUM) != _checksum(manifest):
+    if manifest.get("checksum") != _checksum(manifest):
         raise _damaged(path, "its checksum differs")
     return manifest
 
 
-def parsed(path: Path, data: bytes) -> dict[str, Any]:
+def parsed(path: Path, data: bytes) -> Manifest:
     """Returns a manifest that has the entries that a reader needs, of their types.
 
     Args:
@@ -261,7 +292,7 @@ def parsed(path: Path, data: bytes) -> dict[str, Any]:
         StudyError: It is none, it is damaged, or another version has written it.
     """
     try:
-        manifest = json_text.loads(data)
+        manifest: Manifest = json_text.loads(data)
     except ValueError as error:
         raise _damaged(path, str(error)) from None
     found = manifest.get("format", 1) if isinstance(manifest, dict) else FORMAT
@@ -310,7 +341,7 @@ MACHINE = ("platform", "cores", "device", "backend", "products")
 """Entries of the environment that are no software."""
 
 
-def provenance(libraries: tuple[str, ...], **also: str) -> dict[str, Any]:
+def provenance(libraries: tuple[str, ...], **also: str) -> Provenance:
     """Returns the provenance of a study for its manifest: program, machine and command.
 
     Args:
@@ -349,7 +380,7 @@ def _version(name: str) -> str | None:
     Of an extra it is the digest of its code.
     """
     if name.startswith(EXTRA):
-        return extra_code(name.removeprefix(EXTRA))[:CODE]
+        return code(PACKAGE / "extras" / name.removeprefix(EXTRA))[:CODE]
     with contextlib.suppress(ModuleNotFoundError):
         return version(name)
     # Slow, as every installed file is looked at: for names such as sklearn alone.

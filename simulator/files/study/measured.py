@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...parts.json_text import Tree
 from ...parts.metrics import Metric, find, metric
 
 FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
@@ -12,7 +13,7 @@ FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 
 def facts_of(
     names: Sequence[str], problems: Iterable[Mapping[str, object]]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Tree]:
     """Returns what a manifest says of some metrics, by name.
 
     Args:
@@ -50,8 +51,8 @@ def metrics_of_manifest(manifest: Mapping[str, Any]) -> dict[str, Metric]:
     return {name: _as_written(name, facts) for name, facts in told_of.items()}
 
 
-def _as_written(name: str, facts: Mapping[str, Any]) -> Metric:
-    kept: dict[str, Any] = {key: facts[key] for key in FACTS}
+def _as_written(name: str, facts: Tree) -> Metric:
+    kept = {key: facts[key] for key in FACTS}
     if facts["bounds"] is not None:
         least, most = facts["bounds"]
         kept["bounds"] = (

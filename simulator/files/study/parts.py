@@ -1,13 +1,13 @@
 """The Parquet files of a table: sealed when they are written, looked at when read."""
 
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...parts.errors import DamageError
 from .columns import COLUMNS
-from .disk import PARTIAL, Disk, Files, explained, replace
+from .disk import Disk, Files, explained, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,15 +242,15 @@ def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
 
 
 def remove_parts(
-    disk: Disk, folder: Path, writer: str, but: Files | None = None
+    disk: Disk, folder: Path, but: Files, whose: Callable[[str], bool]
 ) -> None:
-    """Removes what a writer has left of a study's tables.
+    """Removes parts of a study's tables that nothing names.
 
     Args:
         disk: Disk of the study.
         folder: Folder of the study.
-        writer: Name of the writer.
         but: Files that stay.
+        whose: Says of a writer's name whether its parts are meant.
 
     Raises:
         StudyError: the folder cannot be written.
@@ -258,33 +258,6 @@ def remove_parts(
     with explained(folder):
         for name in COLUMNS:
             for file in disk.names(folder / name):
-                stays = file in (but or {}).get(name, {})
-                if file.startswith(f"part-{writer}-") and not stays:
+                unnamed = file.startswith("part-") and file not in but.get(name, {})
+                if unnamed and whose(file.split("-")[1]):
                     disk.remove(folder / name / file)
-
-
-def remove_orphans(
-    disk: Disk, folder: Path, files: Files, writers: Container[str] = ()
-) -> None:
-    """Removes parts that nothing names: a kill left them before they were noted.
-
-    Args:
-        disk: Disk of the study.
-        folder: Folder of the study.
-        files: Files that the manifest or the journal names.
-        writers: Writers whose parts stay, because they may continue.
-
-    Raises:
-        StudyError: the folder cannot be written.
-    """
-    with explained(folder):
-        for name in COLUMNS:
-            for file in disk.names(folder / name):
-                known = file in files.get(name, {})
-                if known or not file.startswith("part-"):
-                    continue
-                if file.split("-")[1] not in writers:
-                    disk.remove(folder / name / file)
-        for file in disk.names(folder):
-            if file.endswith(PARTIAL):
-                disk.remove(folder / file)

@@ -5,10 +5,10 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ...parts.errors import (
 from . import parts
 from .columns import COLUMNS, LEFT_OUT, ORDERS
 from .disk import DISK, Disk, Files, read_journal
-from .manifest import is_world, read_manifest
+from .manifest import Manifest, is_world, read_manifest
 
 OPEN = ("incomplete", "failed")
 """Ends of runs that have no results."""
@@ -35,10 +35,10 @@ NEXT = "stalesim.tidy(study), stalesim.convergence(study), study.table(NAME)"
 NEXT_OF_WORLD = "study.table(NAME)"
 """What to do with it."""
 
-Pairs = list[tuple[str, str]]
 
-
-def pairs(folder: Path, manifest: Mapping[str, Any], tables: Iterable[str]) -> Pairs:
+def pairs(
+    folder: Path, manifest: Manifest, tables: Iterable[str]
+) -> list[tuple[str, str]]:
     """Returns what a study is, what it holds and what can be done with it.
 
     Args:
@@ -76,22 +76,6 @@ def _passing(folder: Path) -> str:
     return " (removed with this object)" * mine
 
 
-def text(of: Pairs) -> str:
-    """Returns a study as lines of text."""
-    width = max(len(heading) for heading, _ in of) + 2
-    return "\n".join(f"{heading + ':':{width}}{said}" for heading, said in of)
-
-
-def html(of: Pairs) -> str:
-    """Returns a study as a table of HTML, in which no name is markup."""
-    cell = "style='text-align: left'"
-    rows = (
-        f"<tr><th {cell}>{escape(heading)}</th><td {cell}>{escape(said)}</td></tr>"
-        for heading, said in of
-    )
-    return f"<table>{''.join(rows)}</table>"
-
-
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -100,7 +84,7 @@ LOCKS = ".locks"
 """Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
 it is run. A task is done once in a session: a process that was given up, but still
 lives, would otherwise remove what another one has written since."""
-SHARED = "shared"
+SHARED: Final = "shared"
 """Entry of a manifest: the session in which any processes may take tasks."""
 ATTEMPTS = 5
 """Looks in a row that may fail: while tables are joined, their files come and go."""
@@ -118,7 +102,7 @@ class Study:
     def __init__(
         self,
         folder: Path,
-        manifest: dict[str, Any],
+        manifest: Manifest,
         files: Files,
         disk: Disk = DISK,
     ) -> None:
@@ -126,14 +110,18 @@ class Study:
         self._disk = disk
 
     def __repr__(self) -> str:
-        return text(self._told())
+        told = pairs(self.folder, self.manifest, sorted(self.files))
+        width = max(len(heading) for heading, _ in told) + 2
+        return "\n".join(f"{heading + ':':{width}}{said}" for heading, said in told)
 
     def _repr_html_(self) -> str:
-        """Returns the same for a notebook."""
-        return html(self._told())
-
-    def _told(self) -> Pairs:
-        return pairs(self.folder, self.manifest, sorted(self.files))
+        """Returns the same for a notebook, in which no name is markup."""
+        cell = "style='text-align: left'"
+        rows = (
+            f"<tr><th {cell}>{escape(heading)}</th><td {cell}>{escape(said)}</td></tr>"
+            for heading, said in pairs(self.folder, self.manifest, sorted(self.files))
+        )
+        return f"<table>{''.join(rows)}</table>"
 
     @property
     def complete(self) -> bool:
@@ -265,7 +253,7 @@ class Study:
                 )
 
 
-def is_summary(manifest: dict[str, Any]) -> bool:
+def is_summary(manifest: Manifest) -> bool:
     """Says whether statistics were kept in place of what happened (`LEFT_OUT`)."""
     return manifest.get("scenario", {}).get("record") == "summary"
 
@@ -323,7 +311,7 @@ def look_until_complete(
         study = load(study.folder, quietly=True)
 
 
-def _noted_apart(path: Path, manifest: dict[str, Any], disk: Disk) -> list[Path]:
+def _noted_apart(path: Path, manifest: Manifest, disk: Disk) -> list[Path]:
     """Returns what tasks have left that have no writer of the study in common."""
     if manifest.get(SHARED) != manifest["session"]:
         return []

@@ -1,13 +1,14 @@
 """Writes the tables of a study during its runs."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
-from . import columns, parts
-from .columns import COLUMNS, FURTHER, TraceColumn
+from . import parts
+from .columns import COLUMNS, FURTHER, TraceColumn, outward
 from .disk import DISK, Disk, Files
 
 if TYPE_CHECKING:
@@ -27,6 +28,18 @@ class Categorical(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.codes)
+
+
+Columns = Mapping[str, np.ndarray | Categorical]
+"""Rows of a table: arrays of equal length, by column."""
+
+
+class WriterState(TypedDict):
+    """What a writer continues from; the runs' numbers are text, as JSON has keys."""
+
+    next_part: int
+    parts: Files
+    rows: dict[str, dict[str, int]]
 
 
 PART_ROWS = 100_000
@@ -50,14 +63,14 @@ class Writer:
 
     def __init__(self, folder: Path, name: str, disk: Disk = DISK) -> None:
         self._folder, self._name, self._disk = folder, name, disk
-        self._tables: dict[str, list[dict[str, Any]]] = {}
+        self._tables: dict[str, list[Columns]] = {}
         self._pending: dict[str, int] = {}
         self._since = time.monotonic()
         self.next_part = 0
         self.parts: Files = {}
         self.rows: dict[int, dict[str, int]] = {}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> WriterState:
         """Returns the state of the writer; everything is flushed before.
 
         Raises:
@@ -67,12 +80,12 @@ class Writer:
         rows = {str(run): mine for run, mine in self.rows.items()}
         return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: WriterState) -> None:
         """Continues after what `state` has returned."""
         self.next_part, self.parts = state["next_part"], state["parts"]
         self.rows = {int(run): mine for run, mine in state["rows"].items()}
 
-    def append(self, table: str, columns: dict[str, Any]) -> None:
+    def append(self, table: str, columns: Columns) -> None:
         """Adds rows to a table.
 
         Args:
@@ -82,8 +95,8 @@ class Writer:
         Raises:
             StudyError: the disk is full, or the folder cannot be written.
         """
-        runs = columns["run"]
-        if not len(runs):
+        runs = np.asarray(columns["run"])
+        if not runs.size:
             return
         self._tables.setdefault(table, []).append(columns)
         self._pending[table] = self._pending.get(table, 0) + len(runs)
@@ -114,26 +127,21 @@ class Writer:
         self._since = time.monotonic()
 
 
-def _concatenate(table: str, column: str, pieces: list[dict]) -> "pa.Array":
+def _concatenate(table: str, column: str, pieces: list[Columns]) -> "pa.Array":
     import pyarrow as pa
 
     further = TraceColumn(FURTHER.get(table, "float32"), "", "")
     of = COLUMNS[table].get(column, further)
-    dtype, numbered = of.dtype, of.numbered
-    arrays = []
+    kind, arrays = parts.arrow_type(of.dtype), []
     for piece in pieces:
-        size = len(piece["run"])
-        if column not in piece:
-            arrays.append(pa.nulls(size, parts.arrow_type(dtype)))
-        elif numbered:
-            arrays.append(columns.outward(piece[column]))
-        elif isinstance(piece[column], Categorical):
-            codes, words = piece[column]
-            arrays.append(
-                pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(words))
-            )
-        elif np.ndim(piece[column]) == 2:
-            arrays.append(pa.array(list(piece[column]), parts.arrow_type(dtype)))
+        cells = piece.get(column)
+        if cells is None:
+            arrays.append(pa.nulls(len(piece["run"]), kind))
+        elif isinstance(cells, Categorical):
+            codes = pa.array(cells.codes, pa.int32())
+            arrays.append(pa.DictionaryArray.from_arrays(codes, list(cells.words)))
+        elif of.numbered:
+            arrays.append(outward(cells))
         else:
-            arrays.append(pa.array(piece[column], parts.arrow_type(dtype)))
-    return pa.chunked_array(arrays, parts.arrow_type(dtype))
+            arrays.append(pa.array(list(cells) if np.ndim(cells) == 2 else cells, kind))
+    return pa.chunked_array(arrays, kind)

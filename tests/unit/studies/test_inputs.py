@@ -517,7 +517,7 @@ def test_a_helper_of_ones_own_that_changes_is_named(own: Path) -> None:
         return inputs.Inputs(places, named, {}, modules, {})
 
     then = read("a" * 64, law=Content("law.py", "0", 0, {"mean": ("mean.py", "1")}))
-    manifest = json.loads(json.dumps(origins.manifest_entries(then, {})))
+    manifest = json.loads(json.dumps(inputs.manifest_entries(then)))
     origins.check_files(Path("s"), manifest, then)
     origins.check_modules(Path("s"), manifest, then)
     now = read("b" * 64, law=Content("law.py", "0", 0, {"mean": ("mean.py", "2")}))

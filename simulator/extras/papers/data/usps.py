@@ -64,7 +64,7 @@ def identify(path: Path) -> str:
     The md5 tells it, or else the name, which a damaged file keeps.
     """
     if files.head(path, len(BZ2)) == BZ2 and path.stat().st_size < LARGEST_BZ2:
-        official = OFFICIAL.get(files.md5(path))
+        official = OFFICIAL.get(files.digest(path, "md5"))
         if official is not None:
             return official
     return NAMES.get(path.name.lower(), "")
