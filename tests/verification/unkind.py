@@ -6,7 +6,7 @@ median lies there, since claims are about the typical run.
 
     python -m tests.verification.unkind
 
-writes the numbers of docs/judging.md: how often these, and claims of each kind with
+writes the numbers of docs/error-rates.md: how often these, and claims of each kind with
 normal noise, are decided wrongly and rightly.
 """
 

@@ -55,14 +55,17 @@ def test_the_readme_is_short_and_its_commands_are_those_of_ci() -> None:
         assert (ROOT / link).exists(), link
 
 
-def test_the_pages_have_three_parts_beside_the_start() -> None:
+def test_the_pages_have_a_tab_for_each_purpose() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     nav = yaml.safe_load(text)
     assert [next(iter(each)) for each in nav] == [
-        "Start",
-        "Use",
+        "Home",
+        "Get started",
+        "Tutorials",
+        "How-to",
         "Reference",
-        "Evidence",
+        "Papers",
+        "Contributing",
     ]
 
 
