@@ -66,7 +66,7 @@ def test_the_public_check_is_the_local_one_on_the_oldest_python() -> None:
 
 def test_templates_of_issues_say_what_they_are_for() -> None:
     paths = [*(ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md")]
-    assert len(paths) == 3
+    assert len(paths) == 5
     known: Any = get_command(app)
     for path in paths:
         head, text = path.read_text("utf-8").split("---\n")[1:]
