@@ -90,8 +90,8 @@ def _no_git(*args: object, **options: object) -> None:
 
 def digest() -> str:
     """Returns the digest of the code in another process, as it were."""
-    manifest._code.cache_clear()
-    return manifest.code()
+    manifest.code.cache_clear()
+    return manifest.code(manifest.PACKAGE)
 
 
 def test_the_code_is_known_by_the_names_and_contents_of_its_files(
