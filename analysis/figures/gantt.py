@@ -88,7 +88,7 @@ def gantt(
 
     A line per client, or of 30 of them (`lines`); commits are ticks above, incidents
     markers. A job under way whose stages are not known yet is not drawn. Without a
-    number of seconds, so many that some jobs of the first run end in them.
+    number of seconds, in which some jobs of the first run end.
     """
     entries = [study.manifest["runs"][run] for run in runs[:MOST_PANELS]]
     of_runs = [jobs.loc[jobs["run"] == entry["run"]] for entry in entries]
@@ -225,9 +225,9 @@ def _draw_stages(
     line_of: dict[int, int],
     seconds: float,
 ) -> dict[str, None]:
-    """Draws the stages of clients that have lines, and returns those that there are."""
-    begun = jobs["read_time"] < seconds
-    shown = jobs.loc[begun & jobs["client"].isin(list(line_of))]
+    """Draws the stages of clients that have lines, and returns those it drew."""
+    in_time = jobs["read_time"] < seconds
+    shown = jobs.loc[in_time & jobs["client"].isin(list(line_of))]
     table = stages(shown, incidents)
     failed = shown["outcome"].isin(("REJECTED", "LOST", "CRASHED"))
     bad = pd.MultiIndex.from_frame(shown.loc[failed, ["client", "job"]])
@@ -260,7 +260,7 @@ def _draw_commits(axes: Axes, times: "pd.Series[float]", seconds: float) -> None
 def _draw_incidents(
     axes: Axes, incidents: pd.DataFrame, line_of: dict[int, int], seconds: float
 ) -> dict[str, None]:
-    """Draws a marker for each incident, and returns those that there are."""
+    """Draws a marker for each incident, and returns those it drew."""
     soon = incidents["time"] <= seconds
     near = incidents.loc[soon & incidents["client"].isin(list(line_of))]
     marks: dict[str, None] = {}

@@ -28,7 +28,7 @@ POWERS = 600
 
 
 @runtime_checkable
-class Law(Protocol):
+class _Law(Protocol):
     """What is used of a law, frozen as SciPy has it."""
 
     def cdf(self, x: np.ndarray) -> np.ndarray: ...
@@ -38,7 +38,7 @@ class Law(Protocol):
 
 
 @runtime_checkable
-class ContinuousLaw(Law, Protocol):
+class _ContinuousLaw(_Law, Protocol):
     """A law with quantiles."""
 
     def ppf(self, q: np.ndarray) -> np.ndarray: ...
@@ -53,7 +53,7 @@ class Lattice(NamedTuple):
         shift: Shift of the law, seconds.
     """
 
-    law: Law
+    law: _Law
     scale: float = 1.0
     shift: float = 0.0
 
@@ -89,7 +89,7 @@ class Lattice(NamedTuple):
         return np.floor(steps + SLACK * np.maximum(1, np.abs(steps)))
 
 
-Delay = ContinuousLaw | Lattice
+Delay = _ContinuousLaw | Lattice
 """Law of a client's delay, seconds."""
 
 

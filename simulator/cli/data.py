@@ -21,7 +21,7 @@ app = typer.Typer(
 
 
 def _published(part: "type[Data]") -> Published:
-    assert part.published is not None  # as of all in `published_sets`
+    assert part.published is not None  # `published_sets` has these
     return part.published
 
 

@@ -188,7 +188,7 @@ class Numerics:
         columns = self._learning.columns
         of_parties, server, pieces = self.embedding([c.size for c in columns]), None, 1
         if isinstance(of_parties, PartyNetwork):
-            server = config.server and config.server.network(len(columns), form)
+            server = config.server and config.server.make(len(columns), form)
             pieces = of_parties.views * (config.model.num_frames or 1)
         found = vertical.build(
             data,

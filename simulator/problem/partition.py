@@ -92,7 +92,7 @@ ORDER, DEAL, PROPORTIONS = 0, 1, 2
 """Second key of a stream: the order of the rows, of the shards, and proportions."""
 
 
-class Parties(Part, ABC):
+class VerticalPartition(Part, ABC):
     """A division of the columns among parties, who hold some of all rows."""
 
     family: ClassVar[str] = "vertical"

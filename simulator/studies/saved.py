@@ -36,7 +36,7 @@ from ..scenario.study import Run, expand
 from ..timelines.base import Ending, RunTimeline
 from ..timelines.summary import Statistics, Summary, Tables, WholeRecord
 from ..world.workload import Workload
-from .session import Session
+from .session import StudySession
 
 PAIRS = 65_536
 """Most workers of all rows of a chunk together."""
@@ -218,7 +218,7 @@ def write_held(
         "parts": {},
         **provenance(LIBRARIES),
     }
-    session, writer = Session(folder), Writer(folder, "timeline")
+    session, writer = StudySession(folder), Writer(folder, "timeline")
     session.open(manifest)
     open_ = [source.entry for source in sources]
 

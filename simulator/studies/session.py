@@ -16,7 +16,7 @@ from ..files.study.study import journal_of, journal_session
 from ..parts.errors import StudyError
 
 
-class Session:
+class StudySession:
     """A session in which the study of a folder is written.
 
     Args:

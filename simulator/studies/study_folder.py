@@ -43,10 +43,10 @@ from .planning import (
     done_by,
     task_name,
 )
-from .session import Session
+from .session import StudySession
 
 
-class StudyFolder(Session):
+class StudyFolder(StudySession):
     """The folder of a study: the runs that it holds, and those still to be made.
 
     Args:

@@ -1,9 +1,8 @@
-"""A loss by which rows of a batch look at each other: the page's, and a plain one.
+"""A loss by which rows of a batch look at each other: ours, and a plain one.
 
 The plain one goes row by row; both are rounded.
 """
 
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,13 +18,22 @@ from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.studies import planned
 from tests.runs import execute, prepared, rows_of
-from tests.support import blocks, merge
-from tests.unit.scenario.test_own_page import MODELS
+from tests.support import merge
 
 COMMITS, STEP, HEAT = 12, 0.5, 0.2
-(YAML,) = (
-    text for text in blocks(MODELS, "yaml") if text.startswith("name: contrastive")
-)
+YAML = """
+name: contrastive
+clients: {compute: {law: expon, scale: 1.0}}
+problem:
+  data: {kind: digits}
+  partition: {kind: iid, clients: 8}
+  model: {kind: python, build: "tests.contrastive:two_views"}
+  loss: "tests.contrastive:info_nce"
+protocol: {kind: asynchronous}
+algorithm: {kind: sgd, step_size: 0.1, batch: 32}
+stop: {commits: 400}
+evaluate: {every: {commits: 50}, metrics: [test_loss]}
+"""
 SMALL: dict[str, Any] = {"step_size": STEP, "batch": 6}
 BASE: dict[str, Any] = merge(
     yaml.safe_load(YAML),
@@ -41,15 +49,7 @@ BASE: dict[str, Any] = merge(
         "engine": {"precision": "float64", "chunk": 8},
     },
 )
-"""The page's scenario, of few rows, clients and commits."""
-
-
-@pytest.fixture(autouse=True)
-def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the page's module known."""
-    (code,) = (c for c in blocks(MODELS, "python") if c.startswith("# contrastive.py"))
-    (tmp_path / "contrastive.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+"""The scenario, of few rows, clients and commits."""
 
 
 def row_by_row(weights: Array, x: Array) -> Array:

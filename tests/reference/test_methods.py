@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from stalesim.simulator.catalogue.protocols.routed import Routes
+from stalesim.simulator.catalogue.protocols.routed import routed
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.timeline import NO_SAMPLE
 from stalesim.simulator.scenario.study import Run
@@ -38,12 +38,12 @@ Q = [m / sum(range(K + 1)) for m in range(1, K + 1)]
 
 def routes(kind: str = "random") -> Callable[[int], int]:
     """Returns the clients of tasks, by their numbers."""
-    found = Routes(kind, np.array(Q), Streams(SEED))  # pyright: ignore
+    found = routed(np.array(Q), Streams(SEED), shuffled=kind == "shuffled")
     drawn: list[int] = []
 
     def route(task: int) -> int:
         while len(drawn) <= task:
-            drawn.append(found.first(0))
+            drawn.append(next(found))
         return drawn[task]
 
     return route

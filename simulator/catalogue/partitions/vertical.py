@@ -13,13 +13,13 @@ from ...parts.base import LocatedError, NumClients
 from ...parts.errors import ScenarioError, suggestion
 from ...problem.data.base import Dataset, hint
 from ...problem.data.images import image_shape
-from ...problem.partition import Columns, Parties
+from ...problem.partition import Columns, VerticalPartition
 
 RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 """Pattern of an index, or of a first and a last one."""
 
 
-class Vertical(Parties):
+class Vertical(VerticalPartition):
     """Every party holds some columns of all samples.
 
     Source: VAFL, V-30: contiguous blocks of equal size (the first blocks one column
@@ -132,7 +132,7 @@ def _indices(where: str, item: int | str, dataset: Dataset) -> Sequence[int]:
     return range(first, last + 1)
 
 
-class Strips(Parties):
+class Strips(VerticalPartition):
     """Every party holds an upright strip of every image, all of the same width."""
 
     kind: Literal["strips"] = "strips"
@@ -163,7 +163,7 @@ class Strips(Parties):
         return [pixels[:, party].reshape(-1) for party in range(self.parties)]
 
 
-class Views(Parties):
+class Views(VerticalPartition):
     """Every party holds some views of all samples, whole: kinds of measurements.
 
     The description of a data set names its views; `mfeat` has six.

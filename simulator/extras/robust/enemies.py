@@ -61,6 +61,7 @@ class EnemyOptions(StagePart):
 
     @property
     def numbers(self) -> dict[str, float]:
+        """Options in which runs of one program may differ."""
         fractions = (kv for kv in self if isinstance(kv[1], float))
         return {key: value for key, value in fractions if key != "share"}
 

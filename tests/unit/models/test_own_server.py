@@ -82,7 +82,7 @@ def printing(num_outputs: int) -> Any:
 @pytest.mark.parametrize("views", [1, 2])
 def test_rows_are_what_the_parties_send_of_a_sample(views: int) -> None:
     config = ServerModel(width=4, views=views, build=f"{__name__}:last")
-    network = config.network(3, TWO)
+    network = config.make(3, TWO)
     h = np.random.default_rng(1).normal(size=(3, views * 4, 5)).astype(np.float32)
     found = network.apply(network.init(jax.random.key(0)), jnp.asarray(h))
     expected = np.tile(h[:, -1].sum(axis=0), (2, 1))

@@ -4,7 +4,7 @@ Source: Li, Yang, Ren and Zhao, Algorithm 1 and Table II; decisions (M-) are in
 evidence/pages/decisions.md.
 """
 
-from typing import cast
+from typing import ClassVar, cast
 
 import equinox as eqx
 import jax
@@ -99,7 +99,7 @@ class Gradient(WorkPart):
 class SentGradient(SendPart):
     """The gradient as it is sent: clipped, unless its samples were, and with noise."""
 
-    draws = True
+    draws: ClassVar[bool] = True
     _noise: StagedNoise | None
 
     def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:

@@ -75,7 +75,7 @@ class RefusesStatistics(Protocol):
 
 
 @runtime_checkable
-class Draws(Protocol):
+class NeedsKey(Protocol):
     """Needs the key of the run."""
 
     draws: ClassVar[bool]

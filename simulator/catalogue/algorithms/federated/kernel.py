@@ -24,7 +24,7 @@ from ....files.timeline import NO_WORKER, Kind
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import joint
-from .abilities import Draws, LeadsStep, SendsAlong
+from .abilities import LeadsStep, NeedsKey, SendsAlong
 from .chain import Chained
 from .stage import (
     AdjustPart,
@@ -156,7 +156,7 @@ class Chain(
         weights = problem.start(key)
         stages = (*self.of_clients, *self.attacks, *self.received, *self.stepping)
         draws = problem.takes_key or any(
-            isinstance(s, Draws) and s.draws for s in stages
+            isinstance(s, NeedsKey) and s.draws for s in stages
         )
         state = ChainState(
             weights=weights,

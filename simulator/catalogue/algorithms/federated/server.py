@@ -353,6 +353,7 @@ class LimitByStaleness(AdjustPart):
 
     @property
     def numbers(self) -> dict[str, float]:
+        """Options in which runs of one program may differ."""
         return {"staleness_threshold": self.staleness_threshold}
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:

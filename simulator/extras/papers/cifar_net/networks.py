@@ -249,13 +249,13 @@ def _three(net: Net[T], x: T, channels: int, stride: int) -> T:
     return net.conv_norm_relu(out, channels, 1)
 
 
-class Network(Protocol):
+class NetworkMaker(Protocol):
     """A function of layers, of images, and of a paper's channels to a scenario's."""
 
     def __call__(self, net: Net[T], x: T, wide: Widen) -> T: ...
 
 
-NETWORKS: dict[Name, Network] = {
+NETWORKS: dict[Name, NetworkMaker] = {
     "resnet18": resnet18,
     "vgg19": vgg19,
     "mobilenet": mobilenet,

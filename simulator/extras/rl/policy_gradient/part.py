@@ -135,6 +135,7 @@ class PolicyGradient(Algorithm):
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
+        """Returns the prompts of a run."""
         group = generation_of(protocol).group
         return PromptSampler(seed, pools[0], group, self.sampling)
 

@@ -82,9 +82,9 @@ class ServerModel(Config):
         """
         if self.build is None:
             return size(self.shapes(num_parties, form.num_outputs))
-        return self._own(self.build, num_parties, form).num_weights
+        return self.make(num_parties, form).num_weights
 
-    def network(
+    def make(
         self, num_parties: int, form: OutputForm
     ) -> "ServerNetwork | OwnServerNetwork":
         """Returns the network over what the parties send.
@@ -92,17 +92,10 @@ class ServerModel(Config):
         Raises:
             ScenarioError: The model of the user's own cannot be used here.
         """
-        from .network import ServerNetwork
+        from .network import ServerNetwork, own_network
 
         if self.build is None:
             return ServerNetwork(self, num_parties, form.num_outputs)
-        return self._own(self.build, num_parties, form)
-
-    def _own(
-        self, build: str, num_parties: int, form: OutputForm
-    ) -> "OwnServerNetwork":
-        from .network import own_network
-
         views = (self.views,) if self.views > 1 else ()
         sent = Input("", (num_parties, *views, self.width))
-        return own_network(UserFunction(build, "problem.server.build"), form, sent)
+        return own_network(UserFunction(self.build, "problem.server.build"), form, sent)
