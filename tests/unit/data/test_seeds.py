@@ -16,8 +16,8 @@ def streams() -> list[int]:
     for module in pkgutil.walk_packages(
         data.__path__, "stalesim.simulator.catalogue.data."
     ):
-        stream = vars(import_module(module.name)).get("STREAM")
-        found += [] if stream is None else [stream]
+        names = vars(import_module(module.name)).items()
+        found += [value for name, value in names if name.endswith("STREAM")]
     return found
 
 

@@ -11,7 +11,7 @@ from ....parts.functions import UserFunction
 from ...data.base import Field
 from ...data.outputs import OutputForm
 from ..flat import drawn, glorot, split
-from ..parts import Shapes
+from ..parts import Shapes, size
 from ..python.network import REMEMBERED, OwnNetwork
 from .part import ServerModel
 
@@ -35,6 +35,11 @@ class ServerNetwork(NamedTuple):
     def shapes(self) -> Shapes:
         """Shapes of the arrays, as `ServerModel.shapes` documents them."""
         return self.config.shapes(self.num_parties, self.num_outputs)
+
+    @property
+    def num_weights(self) -> int:
+        """Length of the flat vector, `P0`."""
+        return size(self.shapes)
 
     @property
     def num_factors(self) -> int:
