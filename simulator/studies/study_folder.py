@@ -316,9 +316,9 @@ class StudyFolder(StudySession):
         Raises:
             StudyError: the disk is full, the folder cannot be written, or is gone.
         """
-        self.note_ends(done.ends, done.files)
         for number, end in done.ends.items():
             self._entries[number].update(end)
+        self.note_ends(done.ends, done.files)
         with explained(self.path):
             for task in {self._entries[run]["task"] for run in done.ends}:
                 self.disk.remove(checkpoint_of(self.path, task))

@@ -34,7 +34,7 @@ SAME = {
 """Tables that are equal however a run is executed, and columns that may differ."""
 KEYS = ["run", "client"]
 SUMMED = ["num_jobs", "num_applied", "staleness_mean", "staleness_max"]
-MEASURED = ("by_run", "by_client", "starts")
+MEASURED = ("by_run", "by_client")
 PATHLESS = ("push_gossip", "hierarchy")
 """Protocols in which what depends on what is not known."""
 

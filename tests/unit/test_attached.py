@@ -62,7 +62,7 @@ EXTRA = Extra(worlds=(World(),))
 
 CACHED = (
     *(attached.extras, attached.listed, catalogue.own),
-    *(manifest._code, manifest._version),
+    *(manifest.code, manifest._version),
 )
 
 
@@ -120,7 +120,7 @@ def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> Non
     assert used == ("extras.slow",)
     before = manifest.program(used)
     (folder / "twice.py").write_text(f"{LAW}# a comment\n")
-    manifest._code.cache_clear()
+    manifest.code.cache_clear()
     manifest._version.cache_clear()
     after = manifest.program(used)
     assert after["extras.slow"] != before["extras.slow"]
@@ -128,7 +128,7 @@ def test_a_study_counts_the_code_of_the_extras_that_it_uses(folder: Path) -> Non
 
 
 def test_the_core_counts_without_extras(folder: Path) -> None:
-    before = manifest.code()
+    before = manifest.code(manifest.PACKAGE)
     (folder.parents[1] / "law.py").write_text("")
-    manifest._code.cache_clear()
-    assert manifest.code() != before
+    manifest.code.cache_clear()
+    assert manifest.code(manifest.PACKAGE) != before

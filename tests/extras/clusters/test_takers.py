@@ -23,7 +23,6 @@ from stalesim.simulator.studies.planning import (
     claims_of,
     task_name,
 )
-from stalesim.simulator.studies.study_folder import STARTED
 from tests.commands import invoked, stalesim, wait_for
 from tests.extras.clusters.play_takers import WHAT, Taker, TakersPlay, history
 from tests.unit.studies import fake_study
@@ -64,7 +63,7 @@ def test_many_histories(block: int) -> None:
 
 def assert_same(study: Study, whole: Study) -> None:
     """Asserts that the tables of two studies are the same, file by file."""
-    own = {*fake_study.MADE_ANEW, *STARTED, "runs"}
+    own = {*fake_study.MADE_ANEW, "commit", "dirty", "command", "started", "runs"}
     told = [
         [{key: value for key, value in s.manifest.items() if key not in own}]
         + [{**run, "elapsed_s": None} for run in s.manifest["runs"]]
@@ -173,7 +172,7 @@ from stalesim.simulator.studies import running
 from stalesim.simulator.files.study import DISK
 folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
 [task, *_] = takers._tasks(running.scenario_of(folder), folder, DISK, None).values()
-def tell(now):
+def tell(*_):
     global stops
     if stops:
         stops = False
@@ -209,7 +208,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
     with pytest.raises(StudyError, match="must be written by the process that runs"):
-        takers.take_one(task, folder, lambda _: None)
+        takers.take_one(task, folder, lambda *_: None)
     assert not (folder / LOCKS).exists()
 
 
@@ -219,7 +218,7 @@ def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
 ) -> None:
     [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
     (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
-    done = takers.take_one(task, folder, lambda _: None)
+    done = takers.take_one(task, folder, lambda *_: None)
     assert {end["stop"] for end in done.ends.values()} == {"commits"}
     takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)

@@ -151,7 +151,7 @@ class Workers:
                 index, task = left.popitem()
                 started[:] = [index]
                 try:
-                    found: Any = work(task, folder, lambda _: None, disk)
+                    found: Any = work(task, folder, lambda *_: None, disk)
                 except StudyError as error:
                     found = error
                 done.put(("done", [index], found))
