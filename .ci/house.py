@@ -101,7 +101,7 @@ def natures() -> dict[str, int]:
 def to_open() -> int:
     """Returns the files in which an asynchronous commit is played and computed."""
     page = (ROOT / "docs/core.md").read_text("utf-8")
-    stops = page.split("**Who acts when")[1].split("**What is kept")[0]
+    stops = page.split("## Who acts when")[1].split("## What is kept")[0]
     return len({*re.findall(r"`simulator/[\w/]+\.py`", stops)})
 
 

@@ -243,16 +243,16 @@ def replayed(
     if other_rule and entry["stop"] != "stalled" and 0 < recorded_s < wanted:
         stop, outlasted = stop.replaced(time=recorded_s), True
     return RecordedTimeline(
-        planned.clients,
-        planned.protocol,
-        planned.num_clients,
-        planned.seed,
-        stop,
-        planned.workload,
-        config,
-        study,
-        entry,
-        outlasted,
+        clients=planned.clients,
+        protocol=planned.protocol,
+        num_clients=planned.num_clients,
+        seed=planned.seed,
+        stop=stop,
+        workload=planned.workload,
+        config=config,
+        study=study,
+        entry=entry,
+        outlasted=outlasted,
         answer_log=planned.answer_log,
         job_steps=job_steps_of(study, entry["run"], planned.num_clients),
     )

@@ -19,7 +19,7 @@ from ..privacy.ledger import CommitCosts
 from ..world.answers import Answers
 from ..world.clients import Server
 from ..world.links import BudgetExhausted, MessageBudget, Quota
-from ..world.protocol import Arrivals, Batch, Protocol, Turns
+from ..world.protocol import Arrivals, Batch, LockStep, Protocol, Turns
 from ..world.protocol_abilities import OwnSteps, RefreshesEmbeddings
 from ..world.recorders.recorder import Recorder
 from ..world.world import Question, World
@@ -192,7 +192,8 @@ class SimulatedTimeline(RunTimeline):
                 player = ArrivalsPlayer(self, world, rule)
             case Turns() as rule:
                 player = TurnsPlayer(self, world, rule)
-            case _:
+            case rule:
+                assert isinstance(rule, LockStep)
                 player = LockStepPlayer(self, world)
         self._confirm_inputs()
         yield from player.blocks()

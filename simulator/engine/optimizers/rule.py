@@ -1,6 +1,6 @@
 """What makes a direction of a gradient, to be multiplied by a step size; its states."""
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -163,8 +163,16 @@ def transformation(config: Direction) -> "optax.GradientTransformation":
             return optax.scale_by_rms(decay=second, eps=small)
 
 
-DelayedState = tuple[Float[Array, "..."], Float[Array, "..."]]
-"""The momentum m, and the sum of the updates' gradients since it was renewed."""
+class DelayedState(NamedTuple):
+    """The momentum, and what has come since it was renewed.
+
+    Attributes:
+        momentum: m.
+        buffer: Sum of the updates' gradients of this period.
+    """
+
+    momentum: Float[Array, "..."]
+    buffer: Float[Array, "..."]
 
 
 class DelayedNesterovRule(UpdateRule):
@@ -182,7 +190,7 @@ class DelayedNesterovRule(UpdateRule):
     def init(
         self, weights: Float[Array, "..."], arrays: ModelArrays | None
     ) -> DelayedState:
-        return jnp.zeros_like(weights), jnp.zeros_like(weights)
+        return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
 
     def update(
         self,
@@ -195,13 +203,13 @@ class DelayedNesterovRule(UpdateRule):
         config = self.config
         period, decay, spread = config.period, config.decay, config.spread
         last = (count + 1) % period == 0
-        before, buffer = state[0], state[1] + gradient
+        before, buffer = state.momentum, state.buffer + gradient
         renewed = decay * before + buffer / period
         momentum = jnp.where(last, renewed, before)
         share = jnp.where(last, 1 - spread * (period - 1), spread)
         direction = (share * decay).astype(momentum.dtype) * momentum
         left = jnp.where(last, jnp.zeros_like(buffer), buffer)
-        return direction + gradient / period, (momentum, left)
+        return direction + gradient / period, DelayedState(momentum, left)
 
     def ahead(
         self,
@@ -212,7 +220,7 @@ class DelayedNesterovRule(UpdateRule):
         if not self.config.look_ahead:
             return weights
         step = (step_size * self.config.decay).astype(weights.dtype)
-        return weights - step * state[0]
+        return weights - step * state.momentum
 
 
 def rule_of(

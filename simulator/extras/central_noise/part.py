@@ -215,7 +215,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
         """Returns the mean with noise, drawn by version, what gathers, and info."""
         found, after, info = super().__call__(row, contributions, state)
         count = row.event.present().sum(dtype=jnp.int32)
-        count += 0 if state is None else state[1]
+        count += 0 if state is None else state.number
         applies = found.applies & (count >= self._least)
         zero = jnp.zeros(found.direction.size, found.direction.dtype)
         noise = jax.lax.cond(

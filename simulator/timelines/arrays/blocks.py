@@ -40,7 +40,7 @@ def free_rule(protocol: Protocol) -> Rule | None:
         own = vars(kind)
         if "free_rule" in own:
             return protocol.free_rule
-        if "play" in own or "recorder" in own:
+        if "play" in own or "records" in own:
             return None
     return None
 

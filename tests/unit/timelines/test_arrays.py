@@ -3,7 +3,7 @@
 import heapq
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,11 +21,13 @@ from stalesim.simulator.scenario.setting import BaseScenario, Recording, WorldSc
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import record
 from stalesim.simulator.timelines import cached
+from stalesim.simulator.timelines.arrays.blocks import free_rule
 from stalesim.simulator.timelines.arrays.events import in_order
 from stalesim.simulator.timelines.arrays.job_arrays import LATER, Registers
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Server
 from stalesim.simulator.world.links import Quota
+from stalesim.simulator.world.recorders.recorder import Recorder
 from stalesim.simulator.world.streams import Purpose, Streams
 from stalesim.simulator.world.workload import Workload
 from tests.property.whole import whole
@@ -267,3 +269,18 @@ def test_no_timeline_begins_by_one_player_and_ends_by_another(tmp_path: Path) ->
     for each in (timeline, played):
         list(cached.chunks(each, 16, tmp_path))
     assert len(list(tmp_path.iterdir())) == 2
+
+
+class OwnRecorder(Recorder):
+    """Notes something that arrays do not."""
+
+
+class Noting(Asynchronous):
+    """Is played as its base, but recorded otherwise."""
+
+    records: ClassVar[type[Recorder]] = OwnRecorder
+
+
+def test_a_protocol_with_a_recorder_of_its_own_is_played() -> None:
+    assert free_rule(Asynchronous()) is not None
+    assert free_rule(Noting()) is None

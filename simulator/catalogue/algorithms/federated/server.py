@@ -4,8 +4,9 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
+from jaxtyping import Float, Int
 from pydantic import Field
 
 from ....engine.algorithm import StepSize
@@ -249,9 +250,20 @@ class Weigh(WeightPart):
         return factor, share, counts if counts is None else rule.kept(counts)
 
 
-Gathered = tuple["Array", "Array", "Array", "Array"]
-"""Sums since the last commit: of weighted contributions `[...]`, and of their number,
-of what they count by, and of their weights."""
+class Gathered(NamedTuple):
+    """Sums over what has gathered since the last commit.
+
+    Attributes:
+        total: Of weighted contributions.
+        number: Number of them.
+        mass: Of what they count by.
+        weight: Of their weights.
+    """
+
+    total: Float[Array, "..."]
+    number: Int[Array, ""]
+    mass: Float[Array, ""]
+    weight: Float[Array, ""]
 
 
 class WeightedMean(AggregatePart):
@@ -265,7 +277,7 @@ class WeightedMean(AggregatePart):
         if not self._gathers:
             return None
         zero = jnp.zeros((), weights.dtype)
-        return jnp.zeros_like(weights), jnp.int32(0), zero, zero
+        return Gathered(jnp.zeros_like(weights), jnp.int32(0), zero, zero)
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Gathered | None
@@ -291,7 +303,7 @@ class WeightedMean(AggregatePart):
             kept = total[-row.num_statistics :] if row.num_statistics else None
             direction = placed(total / self._divisor, kept, number)
         applies = row.event.kind == Kind.COMMIT
-        sums = total, number, mass, weight
+        sums = Gathered(total, number, mass, weight)
         after = jax.tree.map(lambda x: jnp.where(applies, 0, x).astype(x.dtype), sums)
         step = row.step(direction, applies, weight / divisor(mass))
         return step, after, info | {"buffered": number}
