@@ -189,8 +189,8 @@ def play_like(
     Raises:
         UserError: something in the log, the protocol or the folder is wrong.
     """
-    tree = {"kind": given} if isinstance(given, str) else given
-    other = tree if isinstance(tree, dict) else {}
+    other = {"kind": given} if isinstance(given, str) else given
+    other = other if isinstance(other, dict) else {}
     name = other.get("kind")
     if name is None:
         raise UserError(
