@@ -21,11 +21,10 @@ replacement   0 to b                       pure: Balle, Barthe and Gaboardi, The
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..parts.base import Config
 from .budgets import calibrate
 from .parts import make
 from .releases import (
@@ -38,33 +37,15 @@ from .releases import (
     Sampling,
 )
 
+if TYPE_CHECKING:
+    from ..engine.algorithm import Algorithm
+
 NAMES = {
     "spherical_laplace": "spherical Laplace",
     "radial_exponential": "radial exponential",
     "laplace": "Laplace",
     "gaussian": "Gaussian",
 }
-
-
-class Drawing(NamedTuple):
-    """How a client's batches are drawn.
-
-    Attributes:
-        sampling: `distinct`, `replacement` or `shuffled`.
-        common: Whether all clients draw the same samples.
-        measured: Options that are computed from the data without noise.
-    """
-
-    sampling: str
-    common: bool = False
-    measured: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, algorithm: Config) -> "Drawing":
-        """Returns how an algorithm draws its batches."""
-        tree = algorithm.model_dump(mode="json")
-        measured = tuple(sorted(set(_measured(tree))))
-        return cls(tree["sampling"], tree["samples"] == "common", measured)
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, object]:
@@ -107,59 +88,61 @@ def calibrated(
     return calibrate(epsilon, delta, releases, make(accountant), event)
 
 
-def repeated(release: Gaussian, drawing: Drawing, n: int, batch: int) -> Gaussian:
+def repeated(release: Gaussian, sampling: str, n: int, batch: int) -> Gaussian:
     """Returns a release of a batch in which a sample may be several times."""
-    if drawing.sampling == "distinct":
+    if sampling == "distinct":
         return release
-    return Gaussian(release.multiplier / most_occurrences(batch, n, drawing.sampling))
+    return Gaussian(release.multiplier / most_occurrences(batch, n, sampling))
 
 
 def of_clipped(
-    law: str, clip: str, multiplier: float, drawing: Drawing, n: int, batch: int
-) -> Guarantee:
-    """Returns the release of a message that was clipped before it got noise.
+    law: str,
+    clip: str,
+    multiplier: float,
+    algorithm: "Algorithm",
+    num_samples: Sequence[int],
+    batch: int,
+) -> tuple[Guarantee, ...]:
+    """Returns each client's release of a message that was clipped before it got noise.
 
     Args:
         law: Law of the noise, `gaussian` or `spherical_laplace`.
         clip: `sample` or `contribution`.
         multiplier: Noise scale over sensitivity, >= 0.
-        drawing: Way in which batches are drawn.
-        n: Samples of the client.
+        algorithm: Algorithm, for the way in which batches are drawn.
+        num_samples: n of each client.
         batch: b, samples of a local step.
     """
-    name = f"{NAMES[law]}, clip: {clip}"
-    lacks = lacking(drawing)
+    lacks, sampling = lacking(algorithm), algorithm.sampling
+    end = ", but " + "; ".join(lacks) if lacks else ""
+    gaussian, whole = law == "gaussian", clip == "contribution"
+    protects = CONTRIBUTION if whole else SAMPLE
     why = "the noise is for the l2 sensitivity of clipped samples"
-    gaussian, ratio, more = law == "gaussian", 1.0, ""
-    release: Release
-    protects = SAMPLE
-    if clip == "contribution":
-        protects = CONTRIBUTION
+    if whole:
         why = "the noise is for the replacement of all of a client's samples"
-        release = Gaussian(multiplier) if gaussian else Pure.of_multiplier(multiplier)
-    else:
-        if drawing.sampling == "distinct" and not drawing.common:
+    found = []
+    for n in num_samples:
+        ratio, more = 1.0, "" if whole else repeats(batch, n, sampling)
+        if sampling == "distinct" and algorithm.samples != "common" and not whole:
             ratio = min(1.0, batch / n)
-        times = most_occurrences(batch, n, drawing.sampling)
+        times = 1 if whole else most_occurrences(batch, n, sampling)
         if gaussian:
-            release = Gaussian(multiplier / times, ratio)
+            release: Release = Gaussian(multiplier / times, ratio)
         else:
-            epsilon = Pure.of_multiplier(multiplier).epsilon
-            release = Pure(pure(epsilon, n, batch, drawing.sampling), ratio)
-        more = repeats(batch, n, drawing)
-    if lacks:
-        more += ", but " + "; ".join(lacks)
-    return Guarantee(release, not lacks, why + more, name, protects)
+            release = Pure.of_multiplier(multiplier)
+            if not whole:
+                release = Pure(pure(release.epsilon, n, batch, sampling), ratio)
+        name = f"{NAMES[law]}, clip: {clip}"
+        found.append(Guarantee(release, not lacks, why + more + end, name, protects))
+    return tuple(found)
 
 
-def lacking(drawing: Drawing) -> list[str]:
+def lacking(algorithm: "Algorithm") -> list[str]:
     """Returns the gaps in a proof that no law of the noise can close."""
     lacks = []
-    if drawing.measured:
-        lacks.append(
-            f"{', '.join(drawing.measured)} measured on the data without noise"
-        )
-    if drawing.common:
+    if measured := sorted(set(_measured(algorithm.model_dump(mode="json")))):
+        lacks.append(f"{', '.join(measured)} measured on the data without noise")
+    if algorithm.samples == "common":
         lacks.append("all clients send of the same samples")
     return lacks
 
@@ -180,14 +163,13 @@ def most_occurrences(batch: int, n: int, sampling: str) -> int:
     return 2 if sampling == "shuffled" and n % batch else 1
 
 
-def repeats(batch: int, n: int, drawing: Drawing) -> str:
+def repeats(batch: int, n: int, sampling: str) -> str:
     """Returns a remark on samples that are more than once in a batch."""
-    times = most_occurrences(batch, n, drawing.sampling)
+    times = most_occurrences(batch, n, sampling)
     if times == 1:
         return ""
     return (
-        f", for batches in which a sample may be {times} times (sampling: "
-        f"{drawing.sampling})"
+        f", for batches in which a sample may be {times} times (sampling: {sampling})"
     )
 
 

@@ -166,9 +166,9 @@ class NoisyMean(NoiseOptions, WeightedMean):
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
         """Returns what one message of each client releases: all of a commit's do."""
-        from ...privacy.guarantees import Drawing, lacking  # SciPy
+        from ...privacy.guarantees import lacking  # SciPy
 
-        lacks = lacking(Drawing.of(method))
+        lacks = lacking(method)
         why = "the noise is for all that a commit has of a client"
         if lacks:
             why += ", but " + "; ".join(lacks)

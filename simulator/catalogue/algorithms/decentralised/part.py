@@ -195,18 +195,18 @@ class Adp2sgd(NoisyMessages, Meeting):
     ) -> tuple[Guarantee, ...]:
         from ....privacy import gossip_noise, guarantees  # SciPy
 
-        noise, drawing = self.noise, guarantees.Drawing.of(self)
+        noise = self.noise
         sigma = gossip_noise.sigma_of(noise, num_samples, batch)
         name = f"{guarantees.NAMES['gaussian']} on the {noise.on}, clip: {noise.clip}"
-        lacks = gossip_noise.lacking(noise) + guarantees.lacking(drawing)
+        lacks = gossip_noise.lacking(noise) + guarantees.lacking(self)
         why = "the noise is for the l2 sensitivity of clipped samples"
         if lacks:
             why += f", but {'; '.join(lacks)}"
         found = []
         for n in num_samples:
             release = gossip_noise.release_of(noise, sigma, n, batch)
-            release = guarantees.repeated(release, drawing, n, batch)
-            said = why + guarantees.repeats(batch, n, drawing)
+            release = guarantees.repeated(release, self.sampling, n, batch)
+            said = why + guarantees.repeats(batch, n, self.sampling)
             found.append(Guarantee(release, not lacks, said, name, SAMPLE))
         return tuple(found)
 

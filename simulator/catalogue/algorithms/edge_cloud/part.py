@@ -179,8 +179,7 @@ class NoisyEdgeCloud(NoisyMessages, _Asynchronous):
         """
         from ....privacy import guarantees  # SciPy
 
-        drawing = guarantees.Drawing.of(self)
-        lacks = guarantees.lacking(drawing)
+        lacks = guarantees.lacking(self)
         if self.clip == "mean":
             lacks.append(
                 f"the clipped means of two batches can differ by b = {batch} times the "
@@ -205,7 +204,7 @@ class NoisyEdgeCloud(NoisyMessages, _Asynchronous):
                 f"{math.sqrt(num_weights):.4g} times the stated epsilon (M-01)"
             )
         spent = guarantees.pure(epsilon, n, batch, self.sampling)
-        why += guarantees.repeats(batch, n, drawing)
+        why += guarantees.repeats(batch, n, self.sampling)
         return Guarantee(Pure(spent), True, why, mechanism, SAMPLE)
 
 

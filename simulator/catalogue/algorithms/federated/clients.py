@@ -303,15 +303,12 @@ class SentNoise(NoiseOptions, SendPart):
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
         """Returns what one message of each client releases."""
-        from ....privacy.guarantees import Drawing, of_clipped  # SciPy
+        from ....privacy.guarantees import of_clipped  # SciPy
 
         clip = "sample" if method.clips_samples else "contribution"
         ratio = batch / min(num_samples) if method.clips_samples else 1.0
-        drawing, multiplier = Drawing.of(method), self.multiplier_at(ratio)
-        return tuple(
-            of_clipped(self.law, clip, multiplier, drawing, n, batch)
-            for n in num_samples
-        )
+        multiplier = self.multiplier_at(ratio)
+        return of_clipped(self.law, clip, multiplier, method, num_samples, batch)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         method = setup.scenario.algorithm
