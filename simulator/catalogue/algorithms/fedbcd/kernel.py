@@ -36,6 +36,8 @@ from .transfer import TransferDescent
 Block = tuple[Float[Array, "W ..."], ...]
 """The numbers that parties move: their weights and, where there is a network over the
 outputs, their copies of it, of which the labelled party's alone moves."""
+Lone = tuple[Float[Array, "..."], ...]
+"""Those of one party."""
 
 
 Moments = tuple[object, ...] | None
@@ -238,7 +240,7 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
             Where the steps lead, the first gradient, and the optimisers' states.
         """
 
-        def gradient(block: Block, start: Block, received: Received) -> Block:
+        def gradient(block: Lone, start: Lone, received: Received) -> Lone:
             weights, *server = block
             own, pull = jax.vjp(
                 lambda w: problem.embedding.apply(w, received.x), weights
