@@ -158,10 +158,9 @@ class Config(BaseModel):
     @classmethod
     def _no_booleans(cls, data: object) -> object:
         """Refuses true and false where a number must stand; Python has them as 1, 0."""
+        numeric = _numeric(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
-            field = cls.model_fields.get(key)
-            accepted = _types(field.annotation) if field else {bool}
-            if accepted & {int, float} and not accepted & {bool, Any}:
+            if key in numeric:
                 refuse_booleans(key, value)
         return data
 
@@ -312,6 +311,17 @@ def _texts(
         return
     for inner, part, _ in _entries(value):
         yield from _texts(part, (*keys, inner))
+
+
+@cache
+def _numeric(kind: type[Config]) -> frozenset[str]:
+    """Returns the fields that may hold a number, but neither true nor false."""
+    types = {key: _types(field.annotation) for key, field in kind.model_fields.items()}
+    return frozenset(
+        key
+        for key, accepted in types.items()
+        if accepted & {int, float} and not accepted & {bool, Any}
+    )
 
 
 def _types(annotation: object) -> set[object]:
