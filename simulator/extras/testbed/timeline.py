@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,5 +219,7 @@ class RealTimeline(SimulatedTimeline):
         if options.broker is not None:
             ended = processes.ended
             return MqttChannels(options.broker, secret, known, most, say, ended)
-        reception = partial(Reception, secret, known, most)
-        return TcpChannels(reception, say, options.host, options.port)
+        return TcpChannels(
+            lambda line: Reception(line, secret, known, most),
+            *(say, options.host, options.port),
+        )
