@@ -41,13 +41,7 @@ FORMAT = 1
 
 
 class TaskCheckpoint:
-    """Keeps the state of a task, and finds it again.
-
-    Args:
-        task: Task of a study.
-        folder: Folder of the study.
-        disk: Disk of the folder.
-    """
+    """Keeps the state of a task, and finds it again."""
 
     def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
         self._task, self._folder, self._disk = task, folder, disk
@@ -66,9 +60,6 @@ class TaskCheckpoint:
         Args:
             state: State of the task, with that of its `writer`, all of whose parts
                 must survive a loss of power as well.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
         """
         whole = {**self._about, **state}
         for name, mine in state["writer"]["parts"].items():
@@ -119,12 +110,6 @@ def work(
     """Executes one task and writes its tables.
 
     Whatever goes wrong in it ends its own runs alone, as failed.
-
-    Args:
-        task: Task of a study.
-        folder: Folder of the study.
-        progress: Called with how far it is.
-        disk: Disk of the folder.
 
     Returns:
         What is to be known of the end of each run, and the files of their rows.
@@ -294,16 +279,6 @@ def execute(
     find those of the others in the cache. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
     one that kills its process again has failed.
-
-    Args:
-        tasks: Tasks of a study.
-        folder: Folder of the study.
-        workers: Processes that execute them.
-        progress: Called with how far all tasks are.
-        disk: Disk of the folder.
-
-    Raises:
-        UserError: the folder cannot be written.
     """
     if not tasks:
         return
@@ -376,11 +351,7 @@ def _alone(
 
 
 class Here:
-    """This very process.
-
-    Args:
-        disk: Disk of the studies.
-    """
+    """This very process."""
 
     def __init__(self, disk: Disk = DISK) -> None:
         self._disk = disk

@@ -249,12 +249,7 @@ def check(runs: list[Run]) -> None:
 
 
 def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
-    """Returns how runs will be executed on this machine.
-
-    Args:
-        runs: Runs that were checked.
-        first: Number of the first task.
-    """
+    """Returns how runs will be executed on this machine."""
     device.before_import()
     device.use_cores(processes(0))  # before JAX is asked for its devices
     import jax

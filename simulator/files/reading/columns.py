@@ -59,9 +59,6 @@ class Columns(ABC):
 class TextColumns(Columns):
     """The columns of comma-separated text.
 
-    Args:
-        path: Path of the file, gzipped or not.
-
     Raises:
         DataError: As `table.read` has it.
     """
@@ -88,10 +85,6 @@ class TextColumns(Columns):
 
 class ArrowColumns(Columns):
     """The columns of an Arrow table.
-
-    Args:
-        path: Path that it was read from.
-        cells: The table.
 
     Raises:
         DataError: Two columns have the same name, or there are no rows.
@@ -220,10 +213,6 @@ PIECE = 4096
 
 def parquet(path: Path, columns: Sequence[str] | None = None) -> ArrowColumns:
     """Returns the columns of a Parquet file.
-
-    Args:
-        path: Path of the file.
-        columns: Columns to be read; None for all.
 
     Raises:
         DataError: It cannot be read, is damaged or too large, or has no rows or not

@@ -110,11 +110,6 @@ def is_published(path: Path, role: str, published: Published) -> bool:
 def called(name: str, published: Published, paths: Mapping[str, Path]) -> str:
     """Returns what a set that is read from some files is called in tables and figures.
 
-    Args:
-        name: The set's bare name.
-        published: What is known of the set.
-        paths: Paths by role.
-
     Returns:
         The bare name for the published files; for other ones the name of a known copy,
         else the name that a file `SOURCE` in their folder gives, else
@@ -163,14 +158,7 @@ def remedy(name: str, published: Published) -> str:
 def missing(
     name: str, published: Published, absent: Sequence[str], remark: str = ""
 ) -> DataError:
-    """Returns the error that says which files are missing, and how to get them.
-
-    Args:
-        name: Name of the data set.
-        published: What is known of the set.
-        absent: Names of the missing files.
-        remark: A further remark, "" for none.
-    """
+    """Returns the error that says which files are missing, and how to get them."""
     more = f" and {len(absent) - 2} more" if len(absent) > 2 else ""
     return DataError(
         f"{name} must be in the data folder, {files.data_folder()} (chosen by "

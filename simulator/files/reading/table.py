@@ -81,11 +81,7 @@ def read(path: Path, header: int = 0) -> Table:
 
 
 def refuse_repeated(path: Path, columns: Sequence[str]) -> None:
-    """Refuses two columns of one name.
-
-    Raises:
-        DataError: naming one of them.
-    """
+    """Refuses two columns of one name."""
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
         raise DataError(

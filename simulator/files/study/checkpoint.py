@@ -24,9 +24,6 @@ def write(disk: Disk, path: Path, state: object) -> None:
         disk: Disk of the file.
         path: Path of the file; its folder is made if need be.
         state: Nested mappings and lists of arrays, numbers and words.
-
-    Raises:
-        StudyError: the disk is full, or the folder cannot be written.
     """
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps(_without_arrays(state, arrays))

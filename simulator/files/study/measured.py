@@ -32,10 +32,6 @@ def metric_of_study(manifest: Mapping[str, Any], name: str) -> Metric | None:
     """Returns a metric in the units of a study; None if it is not known.
 
     A metric of a plug-in that is not registered here is known by the manifest.
-
-    Args:
-        manifest: Manifest of the study.
-        name: Name of the metric.
     """
     found = find(name)
     if found is not None:

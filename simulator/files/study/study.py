@@ -41,11 +41,6 @@ def pairs(
 ) -> list[tuple[str, str]]:
     """Returns what a study is, what it holds and what can be done with it.
 
-    Args:
-        folder: Folder of the study.
-        manifest: Its manifest.
-        tables: Names of the tables that it has.
-
     Returns:
         Headings, each with a line of text.
     """

@@ -74,11 +74,7 @@ LATER = 2**62
 
 
 class Registers:
-    """Registers of one run.
-
-    Args:
-        number: How many there are.
-    """
+    """Registers of one run."""
 
     def __init__(self, number: int) -> None:
         self._readers = np.zeros(number, np.int64)
@@ -178,12 +174,7 @@ class StageDraws:
     def next(
         self, clients: Int[np.ndarray, " C"], counts: Int[np.ndarray, " C"] | int
     ) -> Durations:
-        """Returns the next durations of some clients, one client's after another's.
-
-        Args:
-            clients: Their numbers, each once.
-            counts: How many of each, or of all.
-        """
+        """Returns the next durations of some clients, one client's after another's."""
         world = self._world
         dtype = np.float64 if self._tick is None else np.int64
         if len(self._laws) == 1:

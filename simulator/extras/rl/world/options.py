@@ -249,11 +249,7 @@ class RolloutOptions(RolloutEntries):
 
 
 def check_rollouts(world: RolloutOptions) -> None:
-    """Refuses options that do not fit each other, or with which a world stands still.
-
-    Raises:
-        LocatedError: saying which, and what to do.
-    """
+    """Refuses options that do not fit, or with which a world stands still."""
     generation, queue, trainer = world.generation, world.queue, world.trainer
     if generation.num_slots > MOST_SLOTS:
         raise LocatedError(
