@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from ...engine import device
+from ...files.study import Study
 from ...files.timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
 from ...parts.errors import UserError
 from ...scenario.study import Run
@@ -108,7 +109,16 @@ class Log:
 
 
 class Bench:
-    """What the runs of a testbed share."""
+    """What the runs of a testbed share, and what they have left.
+
+    Attributes:
+        timeline: Their timelines, as `stalesim timeline` writes them.
+        study: The study that replays them; None of a world without learning.
+        interrupted: Whether the user has ended it.
+    """
+
+    timeline: Study
+    study: Study | None = None
 
     def __init__(
         self,
