@@ -177,9 +177,6 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
 
     What is remembered of a configuration holds for one state of its files. Empty where
     no inputs are in force.
-
-    Args:
-        config: Configuration of a problem or a data set.
     """
     if not _held:
         return ()
@@ -190,12 +187,7 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def contents(config: object, key: str) -> list[str]:
-    """Returns the digests of the files that a configuration names, in its order.
-
-    Args:
-        config: a part of a scenario, such as its clients.
-        key: Key of it in the scenario, for messages.
-    """
+    """Returns the digests of the files that a configuration names, in its order."""
     known = _held[-1].named if _held else {}
     return [
         known[path].sha256
@@ -209,11 +201,6 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
     """Refuses files that have changed since the study started.
 
     To be called when they have been read.
-
-    Args:
-        config: a part of a scenario.
-        key: Key of it in the scenario, for messages.
-        read: paths of files that were read for it, as far as that is known.
 
     Raises:
         DataError: one line with the file, what is wrong and the remedy.
@@ -305,12 +292,7 @@ def _recording(folder: Path) -> Content:
 
 @lru_cache(maxsize=16)
 def _runs(folder: Path, manifest: str) -> str:
-    """Returns the digest of what a recording says of its runs.
-
-    Args:
-        folder: Folder of the recording.
-        manifest: digest of its manifest, by which this is remembered.
-    """
+    """Returns the digest of what a recording says of its runs."""
     from .study import load
 
     runs = load(folder).manifest["runs"]

@@ -111,9 +111,6 @@ def work(
 
     Whatever goes wrong in it ends its own runs alone, as failed.
 
-    Returns:
-        What is to be known of the end of each run, and the files of their rows.
-
     Raises:
         StudyError: the disk is full, the folder cannot be written, or the session
             that planned the task is over, or this process has another program.
@@ -252,11 +249,6 @@ class Workers(Protocol):
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends.
 
-        Args:
-            tasks: Tasks to execute, in this order as far as possible.
-            folder: Folder of the study.
-            report: Called with how far each task is.
-
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
                 executed again.
@@ -365,12 +357,7 @@ class Here:
 
 
 class Processes:
-    """Processes of this machine.
-
-    Args:
-        jobs: How many at most.
-        meanwhile: Called once they are at work, in this one, which else only waits.
-    """
+    """Processes of this machine."""
 
     def __init__(
         self, jobs: int, meanwhile: Callable[[], object] = lambda: None
@@ -421,13 +408,7 @@ def _work_elsewhere(
 def chosen(
     tasks: list[Task], jobs: int, meanwhile: Callable[[], object] = lambda: None
 ) -> Workers:
-    """Returns the executor of some tasks: of this machine, unless another is given.
-
-    Args:
-        tasks: Tasks of a study.
-        jobs: Number of processes on this machine.
-        meanwhile: Called in this process while others of this machine are at work.
-    """
+    """Returns the executor of some tasks: of this machine, unless another is given."""
     if (others := processes.others()) is not None:
         return others
     return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

@@ -63,11 +63,6 @@ def check_files(folder: Path, manifest: Manifest, read: Inputs) -> None:
 def other_files(manifest: Manifest, read: Inputs, scenario: Config | None) -> str:
     """Returns a file that a data set no longer finds, or finds now and did not then.
 
-    Args:
-        manifest: Manifest of the study.
-        read: Files that its runs read now.
-        scenario: Scenario of a run that is not as it was.
-
     Returns:
         The end of a message; "" where that is not what differs.
     """
@@ -166,11 +161,7 @@ def check_worker(planned: Mapping[str, str | None]) -> None:
 
 
 def of_this_program(also: Sequence[str] = ()) -> Provenance:
-    """Returns the entries of a manifest on the program, its libraries, the machine.
-
-    Args:
-        also: Installed modules that code of the user's own imports.
-    """
+    """Returns the entries of a manifest on the program, its libraries, the machine."""
     import jax
 
     return provenance(

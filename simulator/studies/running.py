@@ -332,10 +332,6 @@ def where_started(folder: str | Path) -> Iterator[None]:
 def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
     """Returns the scenario of a study in a folder.
 
-    Args:
-        folder: That of the study.
-        command: Command that asks, for the message where a user's module is missing.
-
     Raises:
         StudyError: there is none, or a timeline without numerics.
     """

@@ -129,13 +129,7 @@ def sources_of(
     first: int = 0,
     made: Callable[[Run], RunTimeline] = timeline,
 ) -> list[TimelineSource]:
-    """Returns the runs of a scenario, as worlds that are to be written.
-
-    Args:
-        scenario: Scenario with or without numerics, whose files are held.
-        first: Number of the first of them.
-        made: Returns the timeline of a run.
-    """
+    """Returns the runs of a scenario, as worlds that are to be written."""
     found = [_source(run, made(run)) for run in expand(scenario)]
     for number, source in enumerate(found, first):
         source.entry["run"] = number

@@ -19,10 +19,6 @@ from ..parts.errors import StudyError
 class StudySession:
     """A session in which the study of a folder is written.
 
-    Args:
-        path: Path of the folder, whose lock is held.
-        disk: Disk of the folder.
-
     Attributes:
         manifest: Manifest of the study, once it is opened.
     """

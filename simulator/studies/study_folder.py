@@ -318,12 +318,7 @@ class StudyFolder(StudySession):
             self.disk.remove_folder(self.path / name)
 
     def _other(self, entry: Tree, scenario: Scenario | None = None) -> StudyError:
-        """Returns why a run of this folder is none of a scenario's.
-
-        Args:
-            entry: Entry of the run in the manifest.
-            scenario: Scenario of the run of the same name, if there is one.
-        """
+        """Returns why a run of this folder is none of a scenario's."""
         files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(

@@ -36,14 +36,7 @@ class LogTable:
         row: str,
         remedy: str = "add or rename it",
     ) -> None:
-        """Refuses missing and unknown columns, and a log without rows.
-
-        Args:
-            needed: Columns that there must be.
-            optional: Columns that there may be.
-            row: What a row stands for, for the message.
-            remedy: What to do where a column is missing.
-        """
+        """Refuses missing and unknown columns, and a log without rows."""
         path, frame = self.path, self.frame
         known = (*needed, *optional)
         for name in needed:

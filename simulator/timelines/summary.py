@@ -380,14 +380,7 @@ class WholeRecord:
 
 
 class Statistics:
-    """Statistics alone.
-
-    Args:
-        run: Number of the run.
-        summary: Statistics of the run.
-        names: Columns of the table `clients` that name each client.
-        writer: Writer of the tables.
-    """
+    """Statistics alone."""
 
     def __init__(
         self, run: int, summary: Summary, names: dict[str, Categorical], writer: Writer

@@ -114,10 +114,6 @@ def data_folder() -> Path:
 def located(path: str, key: str) -> Path:
     """Returns a file: of the working folder, the data folder or a recorded world.
 
-    Args:
-        path: Path as the scenario has it.
-        key: Dotted key of the entry, for the message.
-
     Raises:
         DataError: it is in neither.
     """

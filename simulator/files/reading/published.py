@@ -76,12 +76,7 @@ class Published(NamedTuple):
 
 
 def checksums(path: Path, known: Iterable[str]) -> set[str]:
-    """Returns the checksums of a file, by the algorithms of some known ones.
-
-    Args:
-        path: Path of the file.
-        known: Checksums, each `md5:` or `sha256:` and the digest, or "".
-    """
+    """Returns the checksums of a file, by the algorithms of some known ones."""
     algorithms = sorted({one.partition(":")[0] for one in known} - {""})
     return {f"{one}:{files.digest(path, one)}" for one in algorithms}
 
@@ -91,11 +86,6 @@ def is_published(path: Path, role: str, published: Published) -> bool:
 
     Where no checksum is known of the file in this role, its size decides, and where
     that is not known either, the file is believed.
-
-    Args:
-        path: Path of the file.
-        role: Name of its role, mostly the published name.
-        published: What is known of the set.
     """
     known = {file.checksum for file in published.files}
     if known & checksums(path, known):

@@ -34,11 +34,6 @@ def check_parquet(
 ) -> None:
     """Refuses a Parquet file that would take too much memory.
 
-    Args:
-        file: Opened file; its footer alone is looked at.
-        columns: Columns to be read; None for all.
-        packed: Bytes of the file.
-
     Raises:
         ValueError: the columns are too large; the message is one line.
     """

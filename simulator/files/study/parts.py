@@ -234,14 +234,7 @@ def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
 def remove_parts(
     disk: Disk, folder: Path, but: Files, whose: Callable[[str], bool]
 ) -> None:
-    """Removes parts of a study's tables that nothing names.
-
-    Args:
-        disk: Disk of the study.
-        folder: Folder of the study.
-        but: Files that stay.
-        whose: Says of a writer's name whether its parts are meant.
-    """
+    """Removes parts of a study's tables that nothing names."""
     with explained(folder):
         for name in COLUMNS:
             for file in disk.names(folder / name):

@@ -43,11 +43,6 @@ PART_SECONDS = 30.0
 class Writer:
     """Writes tables of one study as Parquet parts, renamed into place when finished.
 
-    Args:
-        folder: Folder of the study.
-        name: Name of this writer within the study, part of its files' names.
-        disk: Disk of the study.
-
     Attributes:
         parts: Files of the parts written so far, with their seals.
         rows: Number of rows of each run in each table, written or not yet.

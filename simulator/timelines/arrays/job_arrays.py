@@ -153,12 +153,7 @@ class Registers:
 
 
 class StageDraws:
-    """Successive durations of one stage of every client.
-
-    Args:
-        world: World whose groups of clients have the laws.
-        purpose: Purpose of the stage's draws.
-    """
+    """Successive durations of one stage of every client."""
 
     def __init__(self, world: World, purpose: Purpose) -> None:
         self._world, self._purpose = world, purpose

@@ -141,14 +141,7 @@ class Paths:
         job: Int[np.ndarray, " J"],
         after: Callable[[int], np.ndarray],
     ) -> JobArrays:
-        """Returns jobs of which the times are known.
-
-        Args:
-            drawn: Durations of their stages.
-            client: Their clients.
-            job: Their numbers.
-            after: Returns the times at which the first stages were over.
-        """
+        """Returns jobs of which the times are known."""
         own = asks = asked = None
         if self._read.exists:
             own = np.ones(job.size, bool)
