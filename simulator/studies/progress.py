@@ -61,11 +61,7 @@ def silent(progress: StudyProgress) -> None:
 
 
 def bar(name: str) -> Progress:
-    """Returns what shows how far a study is, if this is a notebook; else what does not.
-
-    Args:
-        name: Name of the study.
-    """
+    """Returns what shows how far a study is; nothing, outside of a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):  # a terminal, or no IPython at all
         return silent
@@ -76,9 +72,6 @@ class NotebookBar:
     """A bar that is drawn in the cell's output, in place of the one before.
 
     A bar of `rich` would need ipywidgets.
-
-    Args:
-        name: Name of the study.
     """
 
     def __init__(self, name: str) -> None:

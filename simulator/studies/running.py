@@ -320,25 +320,17 @@ def where_started(folder: str | Path) -> Iterator[None]:
 
     They start from the current folder if that one is gone, as after a move.
 
-    Args:
-        folder: Folder of the study.
-
     Raises:
         StudyError: there is none in it.
     """
     working = Path(load(folder).manifest.get("working_folder", ""))
     working = working if working.is_dir() else Path()
-    places = working.absolute(), files.data_folder().absolute()
-    with files.looking_in(files.Places(*map(str, places))):
+    with files.looking_in(working.absolute(), files.data_folder().absolute()):
         yield
 
 
 def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
     """Returns the scenario of a study in a folder.
-
-    Args:
-        folder: That of the study.
-        command: Command that asks, for the message where a user's module is missing.
 
     Raises:
         StudyError: there is none, or a timeline without numerics.
@@ -403,14 +395,6 @@ def run(
 ) -> Study:
     """Executes what is left of a study in its locked folder.
 
-    Args:
-        scenario: Scenario of the study.
-        path: Path of its folder.
-        workers: Function that returns the executor of some tasks.
-        progress: Called with how far what is left is.
-        disk: Disk of the folder.
-        checkpoint_s: Real seconds from one keeping of a state to the next, or None.
-
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
@@ -448,13 +432,6 @@ def started(
     checkpoint_s: float | None = None,
 ) -> tuple[StudyFolder, list[Task]]:
     """Plans what is left of a study, and writes that into its locked folder.
-
-    Args:
-        scenario: Scenario of the study.
-        path: Path of its folder.
-        disk: Disk of the folder.
-        shared: Whether any processes may take the tasks, by the folder alone.
-        checkpoint_s: As in `run`.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.

@@ -39,16 +39,7 @@ NEXT_OF_WORLD = "study.table(NAME)"
 def pairs(
     folder: Path, manifest: Manifest, tables: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Returns what a study is, what it holds and what can be done with it.
-
-    Args:
-        folder: Folder of the study.
-        manifest: Its manifest.
-        tables: Names of the tables that it has.
-
-    Returns:
-        Headings, each with a line of text.
-    """
+    """Returns what a study is, what it holds and what can be done with it."""
     runs = manifest["runs"]
     stops = Counter(run["stop"] for run in runs)
     ended = len(runs) - sum(stops[stop] for stop in OPEN)

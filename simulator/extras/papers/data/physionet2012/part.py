@@ -19,11 +19,7 @@ from .stays import STAY, VARIABLES, Stays, parse_outcomes, parse_stays
 
 SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
 OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"
-ALL = "set-a-set-b-outcomes.tar.gz"
-NAME = re.compile(
-    r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt)"
-    r"|(set-a-set-b-outcomes)\.(?:tar\.gz|tgz|tar|zip))$"
-)
+NAME = re.compile(r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt))$")
 FOLDERS = ("physionet2012", "challenge2012", "physionetchallenge2012")
 """Plain names of folders that are preferred to others."""
 HALVES = ("a", "b")
@@ -65,8 +61,6 @@ PUBLISHED = Published(
             79_149,
             "1305f29734da374a809483229a99f33a9230aa8d4fa74b1a2d6ad788136423d5",
         ),
-        # The same files in one archive, whose lists of outcomes have these checksums.
-        PublishedFile(ALL, "md5:85b1b2ac5757995435a42f8b9d2fd44d", 12_421_289),
     ),
 )
 
@@ -76,8 +70,8 @@ def identify(path: Path) -> str:
     match = NAME.search(path.name)
     if not match:
         return ""
-    one, outcomes, _ = match.groups()
-    return f"{one}.tar.gz" if one else outcomes or ALL
+    one, outcomes = match.groups()
+    return f"{one}.tar.gz" if one else outcomes
 
 
 FILES = FileSet(
@@ -88,8 +82,6 @@ FILES = FileSet(
     NAME,
     identify,
 )
-WHOLE = FILES._replace(roles=(ALL,))
-"""The same files in one archive, which is read where some of the four are missing."""
 
 
 class PhysioNet2012(Data):
@@ -130,7 +122,7 @@ class PhysioNet2012(Data):
         Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
             ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
         """
-        paths = _files().complete()
+        paths = FILES.complete()
         train, test = _stays(paths)
         y = train.died.astype(np.int32), test.died.astype(np.int32)
         build = _statistics if self.features == "statistics" else _hourly
@@ -147,12 +139,7 @@ class PhysioNet2012(Data):
         )
 
     def located_files(self) -> list[Path]:
-        return _files().paths()
-
-
-def _files() -> FileSet:
-    whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
-    return WHOLE if whole else FILES
+        return FILES.paths()
 
 
 Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
@@ -170,20 +157,13 @@ def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
 
 def _parse(paths: dict[str, Path]) -> Arrays:
     found: Arrays = {}
-    packed = list(members(paths[ALL])) if ALL in paths else None
     for half, archive, listed in zip(
         HALVES, (SET_A, SET_B), (OUTCOMES_A, OUTCOMES_B), strict=True
     ):
-        if packed is None:
-            outcomes, path = files.read(paths[listed]), paths[archive]
-            contents = members(path)
-        else:
-            path, contents = paths[ALL], packed
-            named = (text for name, text in packed if Path(name).name == listed)
-            outcomes = next(named, b"")
+        path, outcomes = paths[archive], files.read(paths[listed])
         stays = [
             (int(match[2]), content)
-            for name, content in contents
+            for name, content in members(path)
             if (match := STAY.search(name)) and match[1] == half
         ]
         parsed = parse_stays(path, stays, parse_outcomes(path, outcomes))

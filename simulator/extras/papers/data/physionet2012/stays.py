@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
+from .....files.reading.table import FLOAT32_MAX
 from .....parts.errors import DataError
 from ..clinical import HOURS
 
@@ -128,36 +129,29 @@ def _parsed(
 ) -> tuple[Int16[np.ndarray, " m"], Int8[np.ndarray, " m"], Float32[np.ndarray, " m"]]:
     """Returns minutes, numbers of variables and values of a stay, known ones only."""
     header, *lines = content.decode("utf-8", "replace").split()
-    if header == HEADER and lines:
-        cells = [line.split(",") for line in lines]
-        try:
-            kept = [cell for cell in cells if cell[1] != IDENTITY]
-            minute = np.array([MINUTES[cell[0]] for cell in kept], np.int16)
-            number = np.array([NUMBERS[cell[1]] for cell in kept], np.int8)
-            value = np.array([float(cell[2]) for cell in kept], np.float32)
-        except (LookupError, ValueError):
-            pass
-        else:
-            known = np.isfinite(value) & (value != UNKNOWN)
-            return minute[known], number[known], value[known]
-    raise _damaged(path, record, header, lines)
-
-
-def _damaged(path: Path, record: int, header: str, lines: list[str]) -> DataError:
-    def right(line: str) -> bool:
+    wrong = header if header != HEADER else "" if lines else "nothing more"
+    minutes, numbers, values = [], [], []
+    for line in lines:
         time, _, rest = line.partition(",")
-        name, _, value = rest.partition(",")
+        name, _, text = rest.partition(",")
         try:
-            float(value)
-        except ValueError:
-            return False
-        return time in MINUTES and (name in NUMBERS or name == IDENTITY)
-
-    wrong = header
-    if header == HEADER:
-        wrong = next((line for line in lines if not right(line)), "nothing more")
-    return DataError(
-        f"stay {record} in {path} must have the header {HEADER} and rows of a time up "
-        f"to {HOURS}:00, a known parameter and a number, got {wrong[:60]!r}; download "
-        "the set again"
+            minute, value = MINUTES[time], float(text)
+            number = None if name == IDENTITY else NUMBERS[name]
+        except (LookupError, ValueError):
+            wrong = wrong or line
+            break
+        if number is not None and value != UNKNOWN and abs(value) <= FLOAT32_MAX:
+            minutes.append(minute)
+            numbers.append(number)
+            values.append(value)
+    if wrong:
+        raise DataError(
+            f"stay {record} in {path} must have the header {HEADER} and rows of a time "
+            f"up to {HOURS}:00, a known parameter and a number, got {wrong[:60]!r}; "
+            "download the set again"
+        )
+    return (
+        np.array(minutes, np.int16),
+        np.array(numbers, np.int8),
+        np.array(values, np.float32),
     )
