@@ -24,7 +24,7 @@ from ...parts.lazy import Late
 from ...world.protocol import Protocol
 from .federated.clients import LocalWork
 from .federated.server import ServerStep
-from .federated.stage import AggregatePart
+from .federated.stage import AggregatePart, in_program
 from .federated.stages import Contributions, ServerRow, Step
 
 if TYPE_CHECKING:
@@ -213,8 +213,8 @@ class TableMethod(Algorithm):
             step_size=server,
             local_step_size=local,
             work=LocalWork.model_construct().make(setup, constants),
-            aggregation=self.stage(**given).in_program(),
-            server=ServerStep().in_program(),
+            aggregation=in_program(self.stage(**given)),
+            server=in_program(ServerStep()),
         )
 
 

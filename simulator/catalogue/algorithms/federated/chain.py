@@ -70,6 +70,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ServerPart,
     StagePart,
     WorkPart,
+    in_program,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ....privacy.releases import Calibrated, Guarantee, Sampling
 from ....problem.constants import Constants
 from .abilities import AddsNoise
 from .chain import Chained, refuse_two_rates
-from .stage import Count, LocalOptions, SendPart, WorkPart
+from .stage import Count, LocalOptions, SendPart, WorkPart, in_program
 from .stages import ClientJob
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class LocalWork(LocalOptions, WorkPart):
             assert isinstance(method, Chained)
             key = method.key_of(self, "local_optimizer")
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
-        return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
+        return in_program(self, ("proximal",), _rule=rule, _keeps=keeps, **facts)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
@@ -316,7 +316,8 @@ class SentNoise(NoiseOptions, SendPart):
         batch = setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0
-        return self.in_program(
+        return in_program(
+            self,
             ("law",),
             _bound=jnp.asarray(self.clip_before(method).clip_bound, float),
             _multiplier=jnp.asarray(self.multiplier_at(ratio), float),

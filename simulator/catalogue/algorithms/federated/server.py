@@ -23,6 +23,7 @@ from .stage import (
     ReceivePart,
     ServerPart,
     WeightPart,
+    in_program,
 )
 from .stages import (
     Contributions,
@@ -215,7 +216,8 @@ class Weigh(WeightPart):
             sizes = jnp.asarray(setup.shares.num_samples, float)
             shares = sizes / sizes.mean()
         numbers = weight.numbers(setup, constants)
-        return self.in_program(
+        return in_program(
+            self,
             (),
             _rule=type(weight),
             _counts=weight.counts,
@@ -348,7 +350,9 @@ class Mean(WeightedMean):
             protocol: Any = scenario.protocol
             divisor = protocol.expected_batch(*world)
         divisor = None if divisor is None else jnp.asarray(divisor, float)
-        return self.in_program((), _gathers=scenario.protocol.gathers, _divisor=divisor)
+        return in_program(
+            self, (), _gathers=scenario.protocol.gathers, _divisor=divisor
+        )
 
 
 class LimitByStaleness(AdjustPart):
@@ -420,7 +424,7 @@ class Optimise(AdjustPart):
         method = setup.scenario.algorithm
         assert isinstance(method, Chained)
         key = method.key_of(self, "optimizer")
-        return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
+        return in_program(self, (), _rule=optimizing.rule_of(self.optimizer, key))
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights)
