@@ -224,7 +224,7 @@ def test_of_named_clients_others_are_not_slowed() -> None:
     everyone = SharedSlowdown.model_validate(shared(0.5))
     some = SharedSlowdown.model_validate(shared(0.5, clients=[1, 3]))
     at = np.arange(4), np.full(4, 7.5)
-    made = [one.over_time(Population(4, Streams(2))) for one in (everyone, some)]
+    made = [one.make(Population(4, Streams(2))) for one in (everyone, some)]
     wanted, found = (factors.of_each(*at) for factors in made)
     np.testing.assert_array_equal(found[[0, 2]], wanted[[0, 2]])
     np.testing.assert_array_equal(found[[1, 3]], 1)
