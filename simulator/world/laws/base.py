@@ -106,6 +106,7 @@ class ClosedForm(NamedTuple):
     """A law as a family of SciPy's, with each client's parameters.
 
     Attributes:
+        number: n, clients.
         family: The family; None if all durations are constant.
         shapes: Parameters of the family, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
@@ -114,6 +115,7 @@ class ClosedForm(NamedTuple):
         independent: Whether a client's draws do not depend on those before them.
     """
 
+    number: int
     family: Family | None
     shapes: dict[str, Float[np.ndarray, " _"]]
     loc: Float[np.ndarray, " _"]

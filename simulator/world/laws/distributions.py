@@ -140,16 +140,17 @@ class Scipy(Law):
         loc, scale, shift = (
             known_values(getattr(self, at), num_clients, at) for at in PLACES
         )
-        return ClosedForm(family, shapes, loc, scale, shift)
+        return ClosedForm(num_clients, family, shapes, loc, scale, shift)
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
-        family, shapes, loc, scale, shift, _ = self.closed_form(num_clients)
+        form = self.closed_form(num_clients)
+        family, shapes, scale = form.family, form.shapes, form.scale
         assert family is not None
         if not is_discrete(family):
-            found = family.mean(**shapes, loc=loc + shift, scale=scale)
+            found = family.mean(**shapes, loc=form.loc + form.shift, scale=scale)
         else:
             usual.check_short(family, *shapes.values())
-            found = shift + scale * family.mean(**shapes, loc=loc)
+            found = form.shift + scale * family.mean(**shapes, loc=form.loc)
         return np.atleast_1d(np.asarray(found, np.float64))
 
 
@@ -447,7 +448,7 @@ class Constant(Law):
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         value = self.mean_seconds(num_clients)
-        return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+        return ClosedForm(num_clients, None, {}, value, np.ones(1), np.zeros(1))
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
         return known_values(self.value, num_clients, "value")
