@@ -58,7 +58,6 @@ class Host(Program):
         last: int,
         infos: Info,
     ) -> tuple[Carry, Info]:
-        """Executes the rows from `first` up to, not including, `last`, one by one."""
         on_device, rows = events
         parts = self.kernel, self.problem
         carry = _settled(self.kernel, carry)
@@ -92,11 +91,7 @@ class Host(Program):
         read: Float[np.ndarray, "W ..."],
         step_size: Float[np.ndarray, ""],
     ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.floating]]:
-        """Returns losses and messages of a row's workers, and means of other numbers.
-
-        Raises:
-            ScenarioError: As `OwnWork.make`.
-        """
+        """Returns losses and messages of a row's workers, and means of their info."""
         losses = np.zeros(len(read), read.dtype)
         messages = np.zeros_like(read)
         found: list[dict[str, float]] = []
@@ -140,7 +135,6 @@ def _row(
     event: Event,
     made: tuple[Array, Array],
 ) -> tuple[Carry, Info]:
-    """Executes a row of which losses and messages have been made."""
     loss, message = made
     work = Work(loss, message, message, {})
     sent = kernel.contribute(problem, carry.state, event, work)
@@ -160,7 +154,6 @@ def _applying(
     made: tuple[Array, Array],
     infos: Info,
 ) -> tuple[Carry, Info]:
-    """Executes a row that is opened, and notes its diagnostics."""
     carry, info = _row(kernel, problem, carry, row_of(events, row), made)
     return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 

@@ -266,11 +266,7 @@ class OpenSystem(Selected):
         self._in_flight -= 1
 
     def _gap(self) -> int | float:
-        """Returns the time from now to the next start, in the clock's unit.
-
-        Raises:
-            ScenarioError: The law has drawn no time at all.
-        """
+        """Returns the time from now to the next start, in the clock's unit."""
         drawn = self._world.draw(Purpose.ARRIVAL, 0)
         if drawn <= 0:
             raise ScenarioError(

@@ -269,14 +269,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
 
 
 def _check_row(known: Family, values: dict[str, Number], name: str, who: str) -> bool:
-    """Checks a law for one client; returns whether it can take time.
-
-    Args:
-        known: Distribution of SciPy.
-        values: Shape parameters in SciPy's order, then loc, scale, shift.
-        name: Dotted key of the stage.
-        who: Words that name the client.
-    """
+    """Checks a law for one client; returns whether it can take time."""
     law = known.name
     *shapes, loc, scale, shift = values.values()
     floats = [float(shape) for shape in shapes]

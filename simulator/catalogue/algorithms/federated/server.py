@@ -207,7 +207,6 @@ class Weigh(WeightPart):
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
-        """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
@@ -231,7 +230,6 @@ class Weigh(WeightPart):
     def __call__(
         self, row: ServerRow, read: Array, state: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        """Returns factors and shares, 0 for padding, and the counts after the row."""
         event, present, rule = row.event, row.event.present(), self._rule
         counts = state
         if counts is not None:
@@ -369,14 +367,12 @@ class LimitByStaleness(AdjustPart):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Options in which runs of one program may differ."""
         return {"staleness_threshold": self.staleness_threshold}
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
         return jnp.int32(0)
 
     def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
-        """Returns the step, and the largest staleness since the last commit."""
         event, rate = row.event, step.rate
         here = jnp.where(event.present(), event.staleness, 0).max()
         oldest = jnp.maximum(state, here).astype(jnp.int32)
@@ -430,11 +426,9 @@ class Optimise(AdjustPart):
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
-        """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
     def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
-        """Returns the model, or where the optimiser leads it."""
         return self._rule.ahead(weights, state, step_size)
 
     def __call__(
