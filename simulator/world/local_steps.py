@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -65,11 +64,7 @@ class StepSchedule(LocalStepsRule):
             clock = world.clock(at)
             if world.seconds([clock])[0] < at:  # between two ticks
                 clock = world.after(at)
-            world.call_first(clock, partial(_change, steps), value)
-
-
-def _change(steps: JobSteps, value: int) -> None:
-    steps.change(value)
+            world.call_first(clock, steps.change, value)
 
 
 class AdaComm(LocalStepsRule):

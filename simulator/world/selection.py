@@ -137,7 +137,9 @@ def pool(world: "World", config: Selection | None) -> Pool | None:
         return None
     if config.prefer is None:
         return Pool(config, world)
-    return config.prefer.pool(config, world)
+    from .preferences import PreferringPool
+
+    return PreferringPool(config.prefer, config, world)
 
 
 class Everyone:

@@ -100,7 +100,7 @@ def test_draws_in_pieces_are_those_at_once(config: dict[str, Any]) -> None:
     clients, number = 3, 700
     streams = Streams(3)
     sampler = law_of(config).make(Population(clients, streams))
-    stage = StageDelays(sampler, Purpose.COMPUTE, streams, clients, None)
+    stage = StageDelays(sampler, Purpose.COMPUTE, Population(clients, streams), None)
     stage.prefetch(np.array([1, 2]))  # the other is drawn in blocks from the first on
     pieces = [[stage.next(client) for _ in range(number)] for client in range(clients)]
     np.testing.assert_array_equal(pieces, drawn(config, clients, number))

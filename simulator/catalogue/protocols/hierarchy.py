@@ -169,9 +169,9 @@ class EdgeTree:
     ) -> StageDelays | None:
         if law is None:
             return None
-        streams = self._world.streams
-        made = law.make(Population(number, streams, first, purpose.name.lower()))
-        return StageDelays(made, purpose, streams, number, None, first)
+        stage = purpose.name.lower()
+        population = Population(number, self._world.streams, first, stage)
+        return StageDelays(law.make(population), purpose, population, None)
 
     def start(self) -> None:
         """Starts all edges, each with the first model."""

@@ -167,7 +167,7 @@ class Claim(Part):
         Each is a function from the study to a frame with a row per run, in columns
         `low` and `high`; by default the final values of the entry `metric`.
         """
-        return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
+        return function_at(FINAL_VALUES, "Claim.quantities")(self)
 
     @abstractmethod
     def judge(self, *args: Any, **options: Any) -> "Judged":

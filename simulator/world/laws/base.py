@@ -93,9 +93,9 @@ class Draws(NamedTuple):
 class DurationSampler(Protocol):
     """Draws the durations of one stage, for every client of a population."""
 
-    @abstractmethod
     def lattice(self) -> set[Fraction] | None:
         """Returns numbers of which all durations are integer combinations, or None."""
+        return None
 
     @abstractmethod
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:

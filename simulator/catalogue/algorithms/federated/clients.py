@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ....files.timeline import NO_WORKER
 from ....parts.base import Config, LocatedError
 from ....parts.lazy import Late
-from ....privacy.releases import Calibrated, Guarantee, Sampling
+from ....privacy.releases import Calibrated, Guarantee
 from ....problem.constants import Constants
 from .abilities import AddsNoise
 from .chain import Chained, refuse_two_rates
@@ -204,15 +204,12 @@ class NoiseOptions(Config):
             )
         return self
 
-    def multiplier_at(
-        self, sampling_ratio: float, sampling: Sampling = "uniform"
-    ) -> float:
+    def multiplier_at(self, sampling_ratio: float) -> float:
         """Returns the noise multiplier that is stated, or that the budget needs.
 
         Args:
             sampling_ratio: Share of its samples that a client draws, the largest of all
                 clients, in (0, 1].
-            sampling: how distinct samples are drawn.
 
         Returns:
             Noise scale over sensitivity, >= 0.
@@ -226,7 +223,7 @@ class NoiseOptions(Config):
 
         numbers = self.budget.epsilon, self.budget.delta, self.budget.releases
         accountant = self.budget.accountant
-        return calibrated(*numbers, accountant, self.law, sampling_ratio, sampling)
+        return calibrated(*numbers, accountant, self.law, sampling_ratio, "uniform")
 
     @property
     def noise_law(self) -> str:
