@@ -23,13 +23,7 @@ from .kernel import Event, Info
 
 
 class Host(Program):
-    """One algorithm on one problem, with work of the user's own.
-
-    Args:
-        kernel: Kernel of the run.
-        problem: Problem on the device.
-        work: What does the clients' work.
-    """
+    """One algorithm on one problem, with work of the user's own."""
 
     def __init__(self, kernel: Divided, problem: DeviceProblem, work: OwnWork) -> None:
         super().__init__(kernel, problem)

@@ -57,9 +57,6 @@ class CriticalPath:
     A version is what was applied up to it, and the model of a worker's own its steps
     and, by averagings, those of others.
 
-    Args:
-        num_workers: K.
-
     Attributes:
         jobs: Jobs that contribute, and further uploads of refreshes.
         known: Whether each of them says which model it has read. One that has read the

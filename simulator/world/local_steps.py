@@ -150,10 +150,6 @@ class _Falling:
 class GivenSteps(Feature):
     """Jobs whose local steps are given to them when they read.
 
-    Args:
-        world: World of the clients.
-        steps: Local steps of each job.
-
     Attributes:
         steps: As given.
     """

@@ -239,12 +239,7 @@ with what to call when its contribution has arrived and when it is gone."""
 
 
 class HandedOutWay(WatchedWay):
-    """A way on which jobs are done elsewhere, whatever laws say of them.
-
-    Args:
-        cycle: The cycle, whose callbacks it calls.
-        hand_out: Has a job done.
-    """
+    """A way on which jobs are done elsewhere, whatever laws say of them."""
 
     def __init__(self, cycle: "Cycle", hand_out: HandOut) -> None:
         super().__init__(cycle)

@@ -85,11 +85,7 @@ class Smooth:
 
 
 class IndependentModel:
-    """No memory.
-
-    Args:
-        fitted: Logarithms of durations, in their order.
-    """
+    """No memory."""
 
     def __init__(self, fitted: Logs) -> None:
         self.fitted = fitted

@@ -36,10 +36,6 @@ class HierarchyRecorder(Recorder):
 
     An edge's model stays as it is while its clients work, so that it needs no register;
     one that does not wait for them gives each a copy, which stays as it is as well.
-
-    Args:
-        world: World of the clients.
-        width: Most workers of a row.
     """
 
     def __init__(self, world: World, width: int) -> None:

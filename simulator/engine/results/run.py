@@ -25,10 +25,6 @@ class PrivacyTables:
     Perturbed embeddings are accounted for as their rows are executed, by the noise and
     the weights of each; other messages by a ledger, as their jobs end.
 
-    Args:
-        setup: The facts of the run.
-        writer: The writer of the study's tables.
-
     Attributes:
         releases: Uploads of each client so far; counted where they are perturbed.
     """
@@ -168,10 +164,6 @@ START = EvaluationPoint(0.0, 0, 0, 0)
 
 class Results:
     """One run's tables, written as its records come in.
-
-    Args:
-        setup: The facts of the run.
-        writer: The writer of the study's tables.
 
     Attributes:
         fraction: Part of the run's horizon that is done.

@@ -329,12 +329,7 @@ def _all(values: list[Number], number: int) -> list[Number]:
 
 
 class ScipySampler(DurationSampler):
-    """Any distribution of `scipy.stats`, shifted and scaled.
-
-    Args:
-        config: Law as the scenario has it.
-        population: The clients.
-    """
+    """Any distribution of `scipy.stats`, shifted and scaled."""
 
     def __init__(self, config: Scipy, population: Population) -> None:
         self._name, self._first = config.law, population.first

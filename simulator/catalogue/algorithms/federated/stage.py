@@ -255,15 +255,15 @@ def in_program(
         for name, value in numbers_of(stage).items()
         if name in kept
     }
-    trees = [name for name, value in facts.items() if _is_tree(value)]
+    trees = [
+        name
+        for name, value in facts.items()
+        if all(map(eqx.is_array, jax.tree.leaves(value)))
+    ]
     arrays = (*numbers, *trees)
     static = tuple((k, v) for k, v in attributes.items() if k not in arrays)
     _register(kind)
     return _made(kind, (arrays, static), attributes | numbers)
-
-
-def _is_tree(value: object) -> bool:
-    return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
 
 
 def _made(kind: type[Some], static: Static, attributes: dict[str, object]) -> Some:
