@@ -175,18 +175,13 @@ def _answer_log(scenario: Scenario) -> AnswerLog | None:
 
 
 def _job_steps(scenario: WorldScenario | Scenario, most: int) -> JobSteps | None:
-    """Returns what keeps the local steps of each job, if they change."""
     return JobSteps(scenario.num_workers, most) if scenario.vary_steps else None
 
 
 def _of_own_steps(
     scenario: Scenario, counts: ModelCounts, sampler: Sampler, job_steps: JobSteps
 ) -> UnevenSampler:
-    """Returns minibatches of which a job has as many as it was given.
-
-    Raises:
-        ScenarioError: The algorithm's jobs cannot have steps of their own.
-    """
+    """Returns minibatches of which a job has as many as it was given."""
     algorithm: Algorithm = scenario.algorithm
     every = scenario.evaluate.every
     can_shorten = isinstance(algorithm, HasStages) and algorithm.can_shorten_jobs

@@ -138,7 +138,6 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
 
 
 def _values(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns the values of one key, all different."""
     values = _column(entry, place)
     remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
     known: set[object] = set()
@@ -154,7 +153,6 @@ def _values(entry: object, place: Keys) -> list[SweptValue]:
 
 
 def _column(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns what one key takes: the values of a list, or of a range."""
     if isinstance(entry, Mapping) and entry:
         return [SweptValue(number, place) for number in _range(entry, place).values()]
     if isinstance(entry, list | tuple) and entry:
@@ -179,7 +177,6 @@ def _range(entry: Mapping[str, object], place: Keys) -> Range:
 
 
 def _zipped(entry: object) -> list[Point]:
-    """Returns the points of lists that are stepped through together."""
     if not isinstance(entry, Mapping) or not entry:
         raise _mistake(
             (ZIPPED,),
@@ -249,7 +246,6 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
 
 
 def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
             place,

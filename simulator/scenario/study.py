@@ -289,7 +289,6 @@ def _check_number(scenario: Varied) -> None:
 def _points(
     scenario: Varied, variant: str, changes: Mapping[str, object]
 ) -> list[grid.Point]:
-    """Returns the points of a variant: of its own sweep, if it has one."""
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
     sweep = (changes["sweep"] or {}) if own else scenario.sweep
@@ -344,7 +343,6 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
 def _replaced(
     tree: Mapping[str, object], changes: Mapping[str, object]
 ) -> Iterator[tuple[Keys, object]]:
-    """Yields the places in a tree whose values `merge` would replace, and these."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
         if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):
@@ -379,12 +377,7 @@ def _resolved(
     point: grid.Point,
     scenario: S,
 ) -> S:
-    """Returns the scenario of a variant at a sweep point.
-
-    Raises:
-        VariantError: It gives no valid scenario; blames the variant if it is none
-            without the sweep.
-    """
+    """Returns the scenario of a variant at a sweep point."""
     kind, swept = type(scenario), tree
     for key, (value, _) in point.items():
         swept = replace(swept, tuple(key.split(".")), value)

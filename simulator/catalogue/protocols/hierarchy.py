@@ -36,10 +36,6 @@ class HierarchyRecorder(Recorder):
 
     An edge's model stays as it is while its clients work, so that it needs no register;
     one that does not wait for them gives each a copy, which stays as it is as well.
-
-    Args:
-        world: World of the clients.
-        width: Most workers of a row.
     """
 
     def __init__(self, world: World, width: int) -> None:
@@ -169,9 +165,9 @@ class EdgeTree:
     ) -> StageDelays | None:
         if law is None:
             return None
-        streams = self._world.streams
-        made = law.make(Population(number, streams, first, purpose.name.lower()))
-        return StageDelays(made, purpose, streams, number, None, first)
+        stage = purpose.name.lower()
+        population = Population(number, self._world.streams, first, stage)
+        return StageDelays(law.make(population), purpose, population, None)
 
     def start(self) -> None:
         """Starts all edges, each with the first model."""

@@ -391,7 +391,6 @@ def _check(
     given: dict[str, bool | int | float],
     entry: tuple[str, str],
 ) -> None:
-    """Refuses a name or its options."""
     above, key = entry
     if name not in known:
         near = nearest(name, known)

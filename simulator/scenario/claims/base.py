@@ -167,7 +167,7 @@ class Claim(Part):
         Each is a function from the study to a frame with a row per run, in columns
         `low` and `high`; by default the final values of the entry `metric`.
         """
-        return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
+        return function_at(FINAL_VALUES, "Claim.quantities")(self)
 
     @abstractmethod
     def judge(self, *args: Any, **options: Any) -> "Judged":
@@ -241,7 +241,6 @@ class AnyClaim(AnyPart):
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Returns pydantic's schema of the union."""
         # Tags are no keys of any claim, so that messages leave them out.
         tagged = (Annotated[kind, Tag(f"<{kind.named}>")] for kind in _kinds())
         apart = Discriminator(lambda value: f"<{_kind_of(value)}>")

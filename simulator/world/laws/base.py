@@ -93,9 +93,9 @@ class Draws(NamedTuple):
 class DurationSampler(Protocol):
     """Draws the durations of one stage, for every client of a population."""
 
-    @abstractmethod
     def lattice(self) -> set[Fraction] | None:
         """Returns numbers of which all durations are integer combinations, or None."""
+        return None
 
     @abstractmethod
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
@@ -106,6 +106,7 @@ class ClosedForm(NamedTuple):
     """A law as a family of SciPy's, with each client's parameters.
 
     Attributes:
+        number: n, clients.
         family: The family; None if all durations are constant.
         shapes: Parameters of the family, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
@@ -114,6 +115,7 @@ class ClosedForm(NamedTuple):
         independent: Whether a client's draws do not depend on those before them.
     """
 
+    number: int
     family: Family | None
     shapes: dict[str, Float[np.ndarray, " _"]]
     loc: Float[np.ndarray, " _"]

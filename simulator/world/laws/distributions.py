@@ -140,16 +140,17 @@ class Scipy(Law):
         loc, scale, shift = (
             known_values(getattr(self, at), num_clients, at) for at in PLACES
         )
-        return ClosedForm(family, shapes, loc, scale, shift)
+        return ClosedForm(num_clients, family, shapes, loc, scale, shift)
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
-        family, shapes, loc, scale, shift, _ = self.closed_form(num_clients)
+        form = self.closed_form(num_clients)
+        family, shapes, scale = form.family, form.shapes, form.scale
         assert family is not None
         if not is_discrete(family):
-            found = family.mean(**shapes, loc=loc + shift, scale=scale)
+            found = family.mean(**shapes, loc=form.loc + form.shift, scale=scale)
         else:
             usual.check_short(family, *shapes.values())
-            found = shift + scale * family.mean(**shapes, loc=loc)
+            found = form.shift + scale * family.mean(**shapes, loc=form.loc)
         return np.atleast_1d(np.asarray(found, np.float64))
 
 
@@ -268,14 +269,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
 
 
 def _check_row(known: Family, values: dict[str, Number], name: str, who: str) -> bool:
-    """Checks a law for one client; returns whether it can take time.
-
-    Args:
-        known: Distribution of SciPy.
-        values: Shape parameters in SciPy's order, then loc, scale, shift.
-        name: Dotted key of the stage.
-        who: Words that name the client.
-    """
+    """Checks a law for one client; returns whether it can take time."""
     law = known.name
     *shapes, loc, scale, shift = values.values()
     floats = [float(shape) for shape in shapes]
@@ -335,12 +329,7 @@ def _all(values: list[Number], number: int) -> list[Number]:
 
 
 class ScipySampler(DurationSampler):
-    """Any distribution of `scipy.stats`, shifted and scaled.
-
-    Args:
-        config: Law as the scenario has it.
-        population: The clients.
-    """
+    """Any distribution of `scipy.stats`, shifted and scaled."""
 
     def __init__(self, config: Scipy, population: Population) -> None:
         self._name, self._first = config.law, population.first
@@ -447,7 +436,7 @@ class Constant(Law):
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         value = self.mean_seconds(num_clients)
-        return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+        return ClosedForm(num_clients, None, {}, value, np.ones(1), np.zeros(1))
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
         return known_values(self.value, num_clients, "value")

@@ -78,10 +78,6 @@ def _positive(*shapes: float) -> bool:
     return all(shape > 0 for shape in shapes)
 
 
-def _not_negative(*shapes: float) -> bool:
-    return all(shape >= 0 for shape in shapes)
-
-
 class Usual(NamedTuple):
     """A standard law; methods are called as those of SciPy's laws.
 
@@ -255,7 +251,7 @@ USUAL = {
             lambda k, mu: _special("pdtrc", np.floor(k), mu),
             lambda mu: mu,
             "mu",
-            _not_negative,
+            lambda mu: mu >= 0,
             discrete=True,
         ),
         Usual(

@@ -151,7 +151,7 @@ def test_an_impossible_duration_is_an_error_when_it_is_drawn() -> None:
 
 def _stage(num_clients: int) -> StageDelays:
     law = _law(Scipy(law="expon"), num_clients)
-    return StageDelays(law, Purpose.COMPUTE, Streams(1), num_clients, None)
+    return StageDelays(law, Purpose.COMPUTE, Population(num_clients, Streams(1)), None)
 
 
 @pytest.mark.parametrize("num_clients", [1000, 5000])
@@ -250,8 +250,10 @@ def test_regimes_follow_their_chain() -> None:
 def test_regimes_do_not_depend_on_how_draws_are_blocked() -> None:
     parts = (Constant(value=1), Constant(value=2))
     config = Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7)))
-    few = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3, None)
-    many = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3000, None)
+    few = StageDelays(_law(config, 3), Purpose.COMPUTE, Population(3, Streams(1)), None)
+    many = StageDelays(
+        _law(config, 3), Purpose.COMPUTE, Population(3000, Streams(1)), None
+    )
     assert [few.next(1) for _ in range(300)] == [many.next(1) for _ in range(300)]
 
 

@@ -226,19 +226,7 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         moments: Moments,
         made: Int[Array, " W"],
     ) -> tuple[Block, Block, Moments]:
-        """Makes the local steps.
-
-        Args:
-            problem: Vertically divided.
-            initial: The parties' numbers at the exchange.
-            received: What they received.
-            step_size: Step size of the local steps.
-            moments: States of their optimisers; None without.
-            made: Local steps of each party's jobs before this one.
-
-        Returns:
-            Where the steps lead, the first gradient, and the optimisers' states.
-        """
+        """Makes the local steps."""
 
         def gradient(block: Lone, start: Lone, received: Received) -> Lone:
             weights, *server = block
@@ -363,7 +351,6 @@ def _copies(
 
 
 def _arrays(problem: VerticalProblem) -> list[ModelArrays]:
-    """Returns the arrays of the parts of a block."""
     of_server = () if problem.server is None else (arrays_of_server(problem),)
     return [arrays_of_party(problem), *of_server]
 

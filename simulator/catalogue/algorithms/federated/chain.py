@@ -70,6 +70,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ServerPart,
     StagePart,
     WorkPart,
+    in_program,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +199,6 @@ class Chained(HasStages, Algorithm):
         return UnevenSampler(seed, pools, size, epochs=own.local_epochs)
 
     def _steps_by(self, speeds: Quantity, num_clients: int) -> Int[np.ndarray, " K"]:
-        """Returns the local steps of each client, by its speed."""
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
         name = self.key_of(self.work, "speeds")
         found = per_client(speeds, num_clients, name)
@@ -275,7 +275,6 @@ class Chained(HasStages, Algorithm):
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what the stages make of each client, each word once."""
         giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
         of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]

@@ -23,6 +23,7 @@ from .stage import (
     ReceivePart,
     ServerPart,
     WeightPart,
+    in_program,
 )
 from .stages import (
     Contributions,
@@ -206,7 +207,6 @@ class Weigh(WeightPart):
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
-        """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
@@ -215,7 +215,8 @@ class Weigh(WeightPart):
             sizes = jnp.asarray(setup.shares.num_samples, float)
             shares = sizes / sizes.mean()
         numbers = weight.numbers(setup, constants)
-        return self.in_program(
+        return in_program(
+            self,
             (),
             _rule=type(weight),
             _counts=weight.counts,
@@ -229,7 +230,6 @@ class Weigh(WeightPart):
     def __call__(
         self, row: ServerRow, read: Array, state: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        """Returns factors and shares, 0 for padding, and the counts after the row."""
         event, present, rule = row.event, row.event.present(), self._rule
         counts = state
         if counts is not None:
@@ -348,7 +348,9 @@ class Mean(WeightedMean):
             protocol: Any = scenario.protocol
             divisor = protocol.expected_batch(*world)
         divisor = None if divisor is None else jnp.asarray(divisor, float)
-        return self.in_program((), _gathers=scenario.protocol.gathers, _divisor=divisor)
+        return in_program(
+            self, (), _gathers=scenario.protocol.gathers, _divisor=divisor
+        )
 
 
 class LimitByStaleness(AdjustPart):
@@ -365,14 +367,12 @@ class LimitByStaleness(AdjustPart):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Options in which runs of one program may differ."""
         return {"staleness_threshold": self.staleness_threshold}
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
         return jnp.int32(0)
 
     def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
-        """Returns the step, and the largest staleness since the last commit."""
         event, rate = row.event, step.rate
         here = jnp.where(event.present(), event.staleness, 0).max()
         oldest = jnp.maximum(state, here).astype(jnp.int32)
@@ -420,17 +420,15 @@ class Optimise(AdjustPart):
         method = setup.scenario.algorithm
         assert isinstance(method, Chained)
         key = method.key_of(self, "optimizer")
-        return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
+        return in_program(self, (), _rule=optimizing.rule_of(self.optimizer, key))
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
-        """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
     def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
-        """Returns the model, or where the optimiser leads it."""
         return self._rule.ahead(weights, state, step_size)
 
     def __call__(

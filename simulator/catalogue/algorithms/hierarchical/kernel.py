@@ -143,15 +143,7 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         model: Model,
         ended: Bool[Array, ""],
     ) -> tuple[Model, tuple[EdgesState, ...]]:
-        """Merges edges above as far as rounds are complete, and answers those below.
-
-        Args:
-            cloud: The cloud's model.
-            states: The levels, from the cloud down.
-            edge: Lowest edge of the contribution.
-            model: That edge's model.
-            ended: Whether it has ended a round of that.
-        """
+        """Merges edges above as far as rounds are complete, and answers those below."""
         found = list(states)
         stays: list[Bool[Array, ""]] = []
         places = [edge]
