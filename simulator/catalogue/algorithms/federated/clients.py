@@ -98,7 +98,7 @@ class LocalWork(LocalOptions, WorkPart):
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
 
-    def __call__(self, job: ClientJob, state: object) -> tuple[Work, object]:
+    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, object]:
         of_job = job.samples.shape[0] if job.taken is None else job.taken
         rule, proximal = self._rule, cast("Array | None", self.proximal)
         work = client_work.local_steps(
