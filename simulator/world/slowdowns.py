@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 Factor = Callable[[int, int, float], float]
 """How many times slower a job computes: of (client, job, time)."""
+Some = Int[np.ndarray, " C"]
+"""Some clients."""
+Numbers = Int[np.ndarray, "C n"]
+"""Numbers of jobs of theirs."""
+Factors = Float[np.ndarray, "C n"]
 
 
 class Slowdown(Part):
@@ -75,12 +80,7 @@ class Slowdown(Part):
             population: All clients; its stage tells this slowdown from others.
         """
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        population: Population,
-    ) -> Float[np.ndarray, "C n"]:
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
         """Returns the factors of jobs; asked where it is `in_arrays`.
 
         Args:
@@ -117,12 +117,7 @@ class NamedSlowdown(Slowdown):
         factors = self.lasting(population.size).tolist()
         return lambda client, job, time: factors[client]
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        population: Population,
-    ) -> Float[np.ndarray, "C n"]:
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
         return np.broadcast_to(self.lasting(population.size)[clients, None], job.shape)
 
 
@@ -147,12 +142,7 @@ class RandomSlowdown(Slowdown):
 
         return slower
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        population: Population,
-    ) -> Float[np.ndarray, "C n"]:
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
         first = int(job.min())
         first -= first % 4
         number = int(job.max()) + 1 - first
@@ -233,10 +223,10 @@ class ClientPace(Feature):
     def of_jobs(
         self,
         purpose: Purpose,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
+        clients: Some,
+        job: Numbers,
         since: Float[np.ndarray, " C"] | None = None,
-    ) -> Float[np.ndarray, "C n"]:
+    ) -> Factors:
         """Returns by what draws of a stage are multiplied, for many jobs at once.
 
         Args:

@@ -19,15 +19,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import Annotated, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -39,13 +31,6 @@ from ...parts.expressions import Number, depends_on_client, per_client
 from ..streams import Purpose, Streams
 from .usual import Family
 
-if TYPE_CHECKING:
-    AnyLaw: TypeAlias = "Law"
-else:
-    AnyLaw = Annotated[Any, AnyPart("laws")]
-"""Any law: ours by name, SciPy's by SciPy's name."""
-AlternatingLaws = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
-"""Laws of two states of a client that take turns, with the purposes of their draws."""
 Durations = Float[np.ndarray, " n"] | Int[np.ndarray, " n"]
 Who = int | Int[np.ndarray, " n"]
 """One client of all draws, or a client for each."""
@@ -190,6 +175,10 @@ class Law(Part):
         return getattr(self, "law", type(self).__name__)
 
 
+AnyLaw = Annotated[Law, AnyPart("laws")]
+"""Any law: ours by name, SciPy's by SciPy's name."""
+AlternatingLaws = tuple[tuple[Purpose, Law], tuple[Purpose, Law]]
+"""Laws of two states of a client that take turns, with the purposes of their draws."""
 AnyQuantity = Quantity | Law
 """A number, an expression, a number for each client, or a law that they draw it by."""
 

@@ -28,7 +28,6 @@ from ....files.timeline import NO_SAMPLE
 from ....problem.constants import Constants, measured
 from ....problem.convex import largest_step
 from ....problem.vertical import Model, VerticalProblem
-from ..vafl.noise import Draw
 from ..vafl.stores import Parties, TableStore, age_info, rows
 from .part import BlockDescent
 from .transfer import TransferDescent
@@ -211,8 +210,8 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         """Uploads outputs for the parties' own batches; returns all that is stored."""
         assert state.store is not None
         samples, parties = _samples(event), _parties(problem)
-        of = Draw(event.worker, event.job, samples, parties.std(initial))
-        store = state.store.write(parties, initial, of, event.version)
+        of = parties.uploads(initial, event.worker, event.job, samples)
+        store = state.store.write(parties, of, event.version)
         h = store.read(parties, samples)
         ages = age_info(store.ages(samples, event.version), event.worker, samples)
         return store, rows(problem, of), h, ages

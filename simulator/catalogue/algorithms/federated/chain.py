@@ -15,7 +15,6 @@ from math import floor
 from typing import (
     TYPE_CHECKING,
     Annotated,
-    Any,
     ClassVar,
     Literal,
 )
@@ -341,12 +340,6 @@ class Chained(HasStages, Algorithm):
         return self
 
 
-if TYPE_CHECKING:
-    AnyStage = StagePart
-else:
-    AnyStage = Annotated[Any, AnyPart("stages")]
-
-
 class WrittenChain(Chained):
     """A method without a name of its own: the stages of its chain, one after the other.
 
@@ -360,7 +353,7 @@ class WrittenChain(Chained):
     step_size: StepSize
     """Step size of the clients' own steps: a number, or a rule by which it changes. It
     is the server's as well, unless the stage `step` has one."""
-    chain: tuple[AnyStage, ...]
+    chain: tuple[Annotated[StagePart, AnyPart("stages")], ...]
     """The stages."""
 
     @cached_property

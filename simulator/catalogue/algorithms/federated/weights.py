@@ -5,7 +5,7 @@ scenario does not import JAX.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ....engine.setup import RunSetup
     from ....world.protocol import Protocol
 
-    AnyWeight = Any
-else:
-    AnyWeight = Annotated[Any, AnyPart("weights")]
-"""Any weight, chosen by its kind."""
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -98,6 +94,10 @@ class StalenessWeight(Part):
             num_clients: K.
         """
         yield from ()
+
+
+AnyWeight = Annotated[StalenessWeight, AnyPart("weights")]
+"""Any weight, chosen by its kind."""
 
 
 class ConstantWeight(StalenessWeight):
