@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -35,7 +35,6 @@ def act_out(
     folder: Path,
     options: Options,
     say: Say = lambda line: None,
-    progress: Callable[[float], None] = lambda part: None,
 ) -> Bench:
     """Lets real processes act out a scenario on this machine.
 
@@ -43,13 +42,6 @@ def act_out(
     is what `stalesim timeline` writes of a simulated world, and where the scenario has
     a problem `study`, which replays it through the engine. With real gradients it gets
     `model.npy`, the server's model at the end.
-
-    Args:
-        scenario: Scenario with or without a problem.
-        folder: New or empty folder.
-        options: How.
-        say: Says one line to the user.
-        progress: Called with the fraction that is done.
 
     Raises:
         UserError: Something in the scenario, the options or the folder is wrong.
@@ -73,7 +65,7 @@ def act_out(
         return RealTimeline(**known, run=run, bench=bench)
 
     with _interruptible(bench):
-        bench.timeline = saved.record(scenario, folder / TIMELINE, progress, made)
+        bench.timeline = saved.record(scenario, folder / TIMELINE, made=made)
     if bench.interrupted or not hasattr(scenario, "problem"):
         return bench
     from ... import studies

@@ -5,11 +5,11 @@ import io
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int8, Int16, Int32
+from jaxtyping import Float32, Int8, Int16
 
+from .....files.reading.archive import Arrays
 from .....files.reading.table import FLOAT32_MAX
 from .....parts.errors import DataError
 from ..clinical import HOURS
@@ -35,32 +35,6 @@ MINUTES = {
 """Minutes since admission of every time that a file may hold."""
 NUMBERS = {name: number for number, name in enumerate((*VARIABLES, *DESCRIPTORS))}
 STAY = re.compile(r"(?:^|/)set-([ab])/(\d+)\.txt$")
-
-
-class Stays(NamedTuple):
-    """Some stays and all of their measurements, stay by stay.
-
-    Attributes:
-        minute: Minutes since admission of each of the `M` measurements.
-        variable: Number of the variable, in the order of `VARIABLES`.
-        value: What was measured, in the challenge's units.
-        ends: Number of measurements up to the end of each of the `N` stays.
-        descriptors: Values of `DESCRIPTORS`, NaN where unknown.
-        died: 1 for a death in hospital.
-    """
-
-    minute: Int16[np.ndarray, " M"]
-    variable: Int8[np.ndarray, " M"]
-    value: Float32[np.ndarray, " M"]
-    ends: Int32[np.ndarray, " N"]
-    descriptors: Float32[np.ndarray, "N 4"]
-    died: Int8[np.ndarray, " N"]
-
-    @property
-    def stay(self) -> Int32[np.ndarray, " M"]:
-        """Number of the stay of each measurement."""
-        counts = np.diff(self.ends, prepend=0)
-        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
 
 def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
@@ -89,8 +63,15 @@ def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
 
 def parse_stays(
     path: Path, contents: Iterable[tuple[int, bytes]], died: dict[int, int]
-) -> Stays:
+) -> Arrays:
     """Returns stays with their outcomes, in the order of their numbers.
+
+    Returns:
+        Of each of the `M` measurements, stay by stay, `minute` since admission,
+        `variable`, its number in `VARIABLES`, and `value` in the challenge's units. Of
+        each of the `N` stays `ends`, the measurements up to its end, `descriptors`, the
+        values of `DESCRIPTORS`, NaN where unknown, and `died`, 1 for a death in
+        hospital.
 
     Raises:
         DataError: A stay is missing or has no outcome, or its file is damaged.
@@ -114,14 +95,14 @@ def parse_stays(
         variables.append(number[~once])
         values.append(value[~once])
         ends.append(np.count_nonzero(~once))
-    return Stays(
-        np.concatenate(minutes),
-        np.concatenate(variables),
-        np.concatenate(values),
-        np.cumsum(ends, dtype=np.int32),
-        descriptors,
-        np.array([died[record] for record in files], np.int8),
-    )
+    return {
+        "minute": np.concatenate(minutes),
+        "variable": np.concatenate(variables),
+        "value": np.concatenate(values),
+        "ends": np.cumsum(ends, dtype=np.int32),
+        "descriptors": descriptors,
+        "died": np.array([died[record] for record in files], np.int8),
+    }
 
 
 def _parsed(
