@@ -26,7 +26,7 @@ def rollout_staleness(
         tail: >= 1; 1 for groups of one sample.
 
     Source: Applied Compute, Predicting and controlling staleness in fully asynchronous
-        RL training (July 2026), PQS and IQS; methods.md, section 13.
+        RL training (July 2026), PQS and IQS.
     """
     waiting = rho if rho < 1 else (2 * capacity + rho - 1) / (2 * rho)
     return slots * tail / (batch * max(1.0, rho)), waiting
@@ -53,7 +53,7 @@ def best_split(
         batch: Samples of a step.
         step_seconds: Of a step on one machine, > 0; N machines take an Nth of it.
 
-    Source: methods.md, section 13: both sides take the time of the slower one.
+    Both sides take the time of the slower one.
     """
     generating = np.arange(1, machines)
     made = batch / (samples_per_second * generating)
