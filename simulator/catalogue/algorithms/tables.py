@@ -249,7 +249,7 @@ class Ia2sgd(TableMethod):
     contribution is at most that number of commits old.
 
     Source: Wang et al., Tackling Data Heterogeneity in Asynchronous Federated Learning
-    (2025), ACE and ACED; methods.md, section 6.
+    (2025), ACE and ACED.
     """
 
     kind: Literal["ia2sgd"] = "ia2sgd"
@@ -393,7 +393,7 @@ class Ca2fl(TableMethod):
     what a client moved, divided by -1: the sum of its local steps.
 
     Source: Wang et al., Tackling the Data Heterogeneity in Asynchronous Federated
-    Learning with Cached Update Calibration (2024), Algorithm 2; methods.md, section 6.
+    Learning with Cached Update Calibration (2024), Algorithm 2.
     """
 
     kind: Literal["ca2fl"] = "ca2fl"

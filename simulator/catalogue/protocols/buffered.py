@@ -24,7 +24,7 @@ class Buffered(LimitsGathering, Protocol):
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithm 1; grace: Liu et al., Asynchronous Local-SGD Training for Language
-    Modeling (2024), as methods.md, section 10, has it.
+    Modeling (2024).
     """
 
     kind: Literal["buffered"] = "buffered"

@@ -177,7 +177,7 @@ class DelayedNesterovRule(UpdateRule):
         config: Its options.
 
     Source: Liu et al., Asynchronous Local-SGD Training for Language Modeling (2024),
-    Algorithm 3; methods.md, section 10.
+    Algorithm 3.
     """
 
     config: DelayedNesterov = eqx.field(static=True)

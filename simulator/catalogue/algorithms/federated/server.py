@@ -358,7 +358,7 @@ class LimitByStaleness(AdjustPart):
 
     tau is over all contributions since the last commit.
 
-    Source: Wang et al., FADAS (2024), as methods.md, section 12, has it.
+    Source: Wang et al., FADAS (2024).
     """
 
     kind: Literal["limit_by_staleness"] = "limit_by_staleness"

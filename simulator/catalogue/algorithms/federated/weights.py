@@ -172,7 +172,7 @@ class InverseShareWeight(StalenessWeight):
     proportional to 1 / (a job's mean time): Rescaled ASGD; where tasks are sent to
     clients with chances p, q is p: Generalized AsyncSGD.
 
-    Source: Rescaled ASGD (2026), as methods.md, section 8, has it; Leconte et al.,
+    Source: Rescaled ASGD (2026); Leconte et al.,
     Queueing Dynamics of Asynchronous Federated Learning (2024), Algorithm 1.
     """
 
@@ -239,7 +239,7 @@ class RepeatWeight(StalenessWeight):
     the larger it is, the less what fast clients send besides counts (THROTTLE, on the
     protocol `asynchronous` with `restarts`).
 
-    Source: THROTTLE (2026), as methods.md, section 12, has it.
+    Source: THROTTLE (2026).
     """
 
     kind: Literal["repeats"] = "repeats"
@@ -271,7 +271,7 @@ class DistanceWeight(StalenessWeight):
     does what when does not depend on numbers.
 
     Source: Cohen et al., Asynchronous Stochastic Optimization Robust to Arbitrary
-    Delays (2021), Picky SGD, as methods.md, sections 12 and 15, has it.
+    Delays (2021), Picky SGD.
     """
 
     kind: Literal["distance"] = "distance"

@@ -156,7 +156,7 @@ class PolicyTrainer(Config):
 class WeightUpdates(Config):
     """How the weights of a finished step get to the slots.
 
-    Source: methods.md, section 13; `pause_generation` of SGLang has the modes `abort`,
+    Source: `pause_generation` of SGLang has the modes `abort`,
     `retract` and `in_place`.
     """
 
