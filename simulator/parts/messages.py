@@ -93,10 +93,21 @@ def first_error(
 
 
 def fields_at(
-    path: Path, tree: Mapping[str, object], root: type[BaseModel]
+    path: Path,
+    tree: Mapping[str, object],
+    root: type[BaseModel],
+    *,
+    of_any_kind: bool = False,
 ) -> frozenset[str]:
-    """Returns the keys that the mapping at a path may have, by its kind."""
-    return frozenset(_fields(_Entries(tree, root).models(path)[0]))
+    """Returns the keys that the mapping at a path may have, by its kind or by any."""
+    return frozenset(_fields(_Entries(tree, root).models(path)[of_any_kind]))
+
+
+def words_at(
+    path: Path, tree: Mapping[str, object], root: type[BaseModel]
+) -> list[str | int]:
+    """Returns the words that the entry at a path may have, if it is a word."""
+    return _Entries(tree, root).words(path)
 
 
 def _path(detail: ErrorDetails, tree: object) -> Path:
@@ -157,6 +168,8 @@ class _Entries:
         chosen, possible, keyed = [self.root], [self.root], False
         tree = self.tree
         for key in path:
+            if isinstance(tree, list | tuple) and str(key).isdecimal():
+                key = int(key)  # of a dotted key
             if isinstance(tree, Mapping):
                 tree = tree.get(key)
             elif isinstance(tree, list | tuple) and isinstance(key, int):
