@@ -10,15 +10,29 @@ from pathlib import Path
 
 OTHERS: dict[str, tuple[str, ...]] = {
     "step_size": ("lr", "learning rate", "eta", "gamma"),
+    "local_step_size": ("local_lr", "client_lr"),
+    "server_step_size": ("server_lr",),
     "batch": ("batch size", "minibatch", "bs"),
-    "local_steps": ("inner iterations", "local updates"),
+    "local_steps": ("inner iterations", "local iterations", "local updates", "steps"),
     "local_epochs": ("epochs", "num_epochs"),
     "proximal": ("mu", "proximal_mu"),
-    "clients": ("num_clients", "n_clients", "users", "workers"),
-    "replicates": ("repetitions", "trials", "seeds"),
-    "time": ("seconds", "duration", "virtual time"),
+    "optimizer": ("momentum", "server_momentum"),
+    "weight": ("staleness function", "staleness_fn", "discount"),
+    "tolerated": ("num_malicious", "num_malicious_clients", "byzantine"),
+    "clients": ("num_clients", "n_clients", "total_clients", "users", "workers"),
+    "number": ("count", "num"),
+    "in_flight": ("concurrency", "max_concurrency", "clients_per_round"),
+    "arrivals": ("arrival_rate",),
+    "compute": ("delay", "delays", "compute_time", "delay_distribution"),
+    "availability": ("dropout", "churn"),
+    "replicates": ("repetitions", "trials", "seeds", "n_seeds", "num_seeds"),
+    "time": ("seconds", "duration", "virtual time", "horizon", "max_time"),
+    "rounds": ("num_rounds", "max_rounds", "communication rounds"),
+    "every": ("interval", "eval_every", "eval_interval"),
     "seed": ("random seed", "rng"),
-    "size": ("buffer size", "aggregation goal"),
+    "size": ("buffer size", "aggregation goal", "K"),
+    "staleness_bound": ("max staleness", "tau_max", "max_delay", "staleness threshold"),
+    "value": ("mean",),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
     "dense": ("fully connected", "feedforward", "multilayer perceptron"),
     "sgd": ("local SGD",),
@@ -26,7 +40,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "asynchronous": ("async", "asynchronous SGD", "FedAsync", "Hogwild"),
     "synchronous": ("sync", "BSP"),
     "buffered": ("FedBuff", "buffered aggregation", "semi-asynchronous"),
-    "bounded": ("SSP", "stale synchronous parallel", "max staleness"),
+    "bounded": ("SSP", "stale synchronous parallel"),
     "gossip": ("decentralized", "peer to peer", "p2p"),
     "push_gossip": ("gossip learning",),
     "centralised": ("centralized", "sequential", "minibatch SGD"),
@@ -42,7 +56,30 @@ OTHERS: dict[str, tuple[str, ...]] = {
 """Our words, and for each what others write; a word that means two of ours stands where
 it does not name another part of the same kind."""
 
+PLACES = {
+    "step_size": "algorithm.learning_rate",
+    "local_step_size": "algorithm.learning_rate",
+    "server_step_size": "algorithm.server_learning_rate",
+    "batch": "algorithm.batch_size",
+    "local_steps": "algorithm.local_steps, or stop.commits for those of the server",
+    "local_epochs": "algorithm.local_epochs, or stop.epochs for the end",
+    "optimizer": "algorithm.optimizer",
+    "weight": "algorithm.staleness_weight",
+    "clients": "problem.partition.clients, or clients.number without a problem",
+    "in_flight": "clients.selection.concurrency",
+    "arrivals": "clients.selection.arrivals",
+    "compute": "clients.compute",
+    "time": "stop.time",
+    "rounds": "stop.rounds",
+    "commits": "stop.commits",
+    "every": "evaluate.every",
+    "size": "protocol.buffer_size, of kind buffered",
+    "staleness_bound": "protocol.max_staleness, of kind asynchronous",
+}
+"""Where to write some of our words, for those who look for them in another section."""
+
 COMPLETED = {
+    "momentum": "kind: sgd and momentum",
     "FedProx": "proximal",
     "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
     "FedAdam": "optimizer: {kind: adam}",
@@ -166,6 +203,20 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
         return same or meant
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=NEAR)
     return near[0] if near else None
+
+
+def advice(word: str, known: Iterable[str], *, at_top: bool) -> str:
+    """Returns what to do about an unknown key: the key that is meant, or its place.
+
+    Args:
+        word: The key.
+        known: Keys that may stand in its place.
+        at_top: Whether it stands at the top of a scenario.
+    """
+    meant = SEARCHED.get(plain(word), word)
+    if meant in PLACES and (at_top or meant not in known):
+        return f"write {PLACES[meant]}"
+    return suggestion(word, known)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
-from .errors import TAGS, UserError, nearest, one_line, shown, suggestion
+from .errors import TAGS, UserError, advice, nearest, one_line, shown, suggestion
 from .plugins import IMPORTED
 
 Path = tuple[str | int, ...]
@@ -326,7 +326,7 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
             f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
             f"{choice if owners else ''}"
         )
-    return f"{key} is not a known key; {suggestion(name, known)}"
+    return f"{key} is not a known key; {advice(name, known, at_top=len(path) == 1)}"
 
 
 def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -> bool:
