@@ -16,7 +16,7 @@ order than exact ones.
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from typing import (
@@ -287,16 +287,14 @@ class ClientValues:
         one = isinstance(quantity, int | float)
         return cls(per_client(quantity, 1 if one else size, name))
 
-    def plus(self, factor: "ClientValues", other: "ClientValues") -> "ClientValues":
-        """Returns these values plus a factor times other ones, client by client."""
-        size = max(map(len, (self._exact, factor._exact, other._exact)))
-        start, times, at = (
-            column._exact * (size if column._one else 1)
-            for column in (self, factor, other)
-        )
-        return ClientValues(
-            [a + b * c for a, b, c in zip(start, times, at, strict=True)]
-        )
+    @classmethod
+    def made(
+        cls, function: Callable[..., Number], *columns: "ClientValues"
+    ) -> "ClientValues":
+        """Returns a function of some parameters, client by client."""
+        size = max(len(column._exact) for column in columns)
+        every = (column._exact * (size if column._one else 1) for column in columns)
+        return cls([function(*row) for row in zip(*every, strict=True)])
 
     @property
     def rational(self) -> set[Fraction] | None:
