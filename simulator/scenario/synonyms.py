@@ -12,29 +12,28 @@ from pydantic import BaseModel
 from ..parts.base import LocatedError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
-from . import grid
 from .dialect import Keys
 from .study import merge, replace
 
 KEYS = {
-    "batch_size": ("algorithm", "batch"),
-    "buffer_size": ("protocol", "size"),
-    "client_weighting": ("algorithm", "weighting"),
-    "concurrency": ("clients", "in_flight"),
-    "distribution": ("", "law"),
-    "learning_rate": ("algorithm", "step_size"),
-    "local_learning_rate": ("algorithm", "local_step_size"),
-    "margin": ("claims", "within"),
-    "max_staleness": ("protocol", "staleness_bound"),
-    "message_loss": ("clients", "loss"),
-    "mu": ("algorithm", "proximal"),
-    "num_byzantine": ("algorithm", "tolerated"),
-    "probability": ("clients", "chance"),
-    "server_learning_rate": ("algorithm", "server_step_size"),
-    "speed": ("clients", "power"),
-    "staleness_weight": ("algorithm", "weight"),
+    "batch_size": ("batch",),
+    "buffer_size": ("size",),
+    "client_weighting": ("weighting",),
+    "concurrency": ("in_flight",),
+    "distribution": ("law",),
+    "learning_rate": ("step_size",),
+    "local_learning_rate": ("local_step_size",),
+    "margin": ("within", "says"),
+    "max_staleness": ("staleness_bound",),
+    "message_loss": ("loss", "crashes"),
+    "mu": ("proximal",),
+    "num_byzantine": ("tolerated",),
+    "probability": ("chance",),
+    "server_learning_rate": ("server_step_size",),
+    "speed": ("power",),
+    "staleness_weight": ("weight",),
 }
-"""Words for keys: the entry of a scenario within which each is read, and our key."""
+"""Words for keys: ours, and a key beside it where ours alone has several meanings."""
 FATES = {"cancel": "stop", "discard": "reject"}
 VALUES = {
     "beyond": FATES,
@@ -44,6 +43,8 @@ VALUES = {
     "scale": {"minmax": "unit"},
 }
 """Words for values, and ours, by our keys."""
+NAMED = (("variants",), ("clients", "groups"), ("compare", "also"))
+"""Places of mappings whose keys are names that a user gives."""
 
 
 class Synonyms:
@@ -102,7 +103,7 @@ class Synonyms:
         found: dict[str, Any] = {}
         for word, value in node.items():
             place = (*here, word)
-            if _has_dotted_keys(at) and word not in (grid.ZIPPED, grid.RANDOM):
+            if isinstance(word, str) and "." in word:
                 key = self._dotted(word, whole)
                 found[key] = self._swept(value, place, key, whole)
             else:
@@ -126,15 +127,17 @@ class Synonyms:
             )
         if not isinstance(value, Mapping):
             return self._word(value, at, whole)
-        if at not in (("variants",), ("clients", "groups")):
+        if at not in NAMED:
             return self._entries(value, here, at, whole)
         found = {}
         for name, each in value.items():
-            if at == ("variants",) and isinstance(each, Mapping):
-                mine = merge(whole, each)
-                found[name] = self._entries(each, (*here, name), (), mine)
-            else:
-                found[name] = self._value(each, (*here, name), (*at, name), whole)
+            is_variant = at == ("variants",) and isinstance(each, Mapping)
+            found[name] = self._value(
+                each,
+                (*here, name),
+                () if is_variant else (*at, name),
+                merge(whole, each) if is_variant else whole,
+            )
         return found
 
     def _swept(self, value: Any, here: Keys, key: str, whole: Mapping[str, Any]) -> Any:
@@ -144,7 +147,7 @@ class Synonyms:
         def each(value: Any) -> Any:
             return self._value(value, here, at, replace(whole, at, value))
 
-        if isinstance(value, list | tuple):
+        if type(value) in (list, tuple):
             return type(value)(map(each, value))
         if not isinstance(value, Mapping):
             return each(value)
@@ -159,12 +162,11 @@ class Synonyms:
         return ".".join(keys)
 
     def _key(self, word: str, at: Keys, whole: Mapping[str, Any]) -> str:
-        section, ours = KEYS.get(word, ("", ""))
-        if not ours or section not in ("", *at[:1]):
+        if (ours := KEYS.get(word)) is None:
             return word
         of_kind = fields_at(at, whole, self._root)
         of_any = fields_at(at, whole, self._root, of_any_kind=True)
-        return ours if ours in of_any and word not in of_kind else word
+        return ours[0] if of_any.issuperset(ours) and word not in of_kind else word
 
     def _word(self, value: Any, at: Keys, whole: Mapping[str, Any]) -> Any:
         if not isinstance(value, str):
@@ -174,14 +176,3 @@ class Synonyms:
         ours = VALUES.get(str(at[-1]), {}).get(value)
         known = words_at(at, whole, self._root) if ours else ()
         return ours if ours in known and value not in known else value
-
-
-def _has_dotted_keys(at: Keys) -> bool:
-    match at:
-        case ("sweep",) | ("sweep", grid.ZIPPED | grid.RANDOM):
-            return True
-        case ("tune" | "compare", "over") | ("compare", "also", _):
-            return True
-        case ("claims", _, "at"):
-            return True
-    return False
