@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_serializer, model_validator
 from ..parts.base import Config, LocatedError
 from ..parts.errors import shown
 from ..parts.messages import first_error
-from ..world.laws.distributions import Scipy, check_names, family, shape_names
+from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
@@ -256,7 +256,7 @@ def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
     try:
         law = Scipy.model_validate(entry)
         known = family(law.law, name)
-        check_names(law, shape_names(known), name)
+        check_names(law, [n for n in (known.shapes or "").split(", ") if n], name)
     except ValidationError as error:
         _, message = first_error(error, entry, Scipy)
         raise _mistake(place, f"must be a law, but {message}") from None
@@ -264,8 +264,14 @@ def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
         raise LocatedError(str(error), ("sweep", *place)) from None
     if law.mean is not None:
         raise _mistake(place, "must have a scale in place of a mean; change it")
+    parameters = {
+        **law.parameters,
+        "loc": law.loc,
+        "scale": law.scale,
+        "shift": law.shift,
+    }
     numbers: dict[str, float] = {}
-    for parameter, number in (law.parameters | law.placed).items():
+    for parameter, number in parameters.items():
         if not isinstance(number, int | float):
             raise _mistake(
                 place, f"must have numbers alone, got {parameter}: {shown(number)}"

@@ -5,7 +5,7 @@ inverted numerically, which takes about a millisecond a draw, of some much longe
 """
 
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...parts.base import (
     QUANTITY,
     Expression,
     LocatedError,
+    Quantity,
     Rule,
     refuse_booleans,
     tag,
@@ -42,11 +43,13 @@ from .base import (
     keys,
     known_values,
     positive,
+    refuse_two_sizes,
+    scaled_to_mean,
 )
 from .usual import USUAL, Family, Usual
 
-BOTH = "must have a scale or a mean, got both; remove one (in a variant by scale: null)"
-"""Refusal of a law in which one says the other."""
+PLACES = ("loc", "scale", "shift")
+"""Parameters that are no shapes."""
 USUAL_NAMES = {
     "binomial": "binom",
     "deterministic": "constant",
@@ -87,7 +90,7 @@ class Scipy(Law):
     """Shift of the distribution, as in SciPy."""
     scale: "Parameter" = 1
     """Factor of the distribution, as in SciPy."""
-    mean: "Parameter | None" = None
+    mean: Quantity | None = None
     """Virtual seconds of the mean duration, in place of `scale`."""
     shift: "Parameter" = 0
     """Virtual seconds that are added to each draw."""
@@ -108,30 +111,39 @@ class Scipy(Law):
 
     @model_validator(mode="after")
     def _one_size(self) -> "Scipy":
-        if self.mean is not None and "scale" in self.model_fields_set:
-            raise ValueError(BOTH)
+        refuse_two_sizes(self)
         return self
 
     @model_serializer
     def _flat(self) -> dict[str, object]:
-        return {"law": self.law, **self.parameters, **self.placed}
+        return {
+            "law": self.law,
+            **self.parameters,
+            "loc": self.loc,
+            **({"scale": self.scale} if self.mean is None else {"mean": self.mean}),
+            "shift": self.shift,
+        }
 
-    @property
-    def placed(self) -> dict[str, "Parameter"]:
-        """Parameters that are no shapes; a mean takes the place of the scale."""
-        sized = {"scale": self.scale} if self.mean is None else {"mean": self.mean}
-        return {"loc": self.loc, **sized, "shift": self.shift}
+    def scaled(self, num_clients: int, name: str = "law") -> "Scipy":
+        """Returns the law with the scale that gives its mean, if it has one."""
+        if self.mean is None:
+            return self
+        discrete = is_discrete(distribution(self.law, name))
+        added = ("shift",) if discrete else ("shift", "loc")
+        return scaled_to_mean(self, added, num_clients, name)
 
     @property
     def has_quantiles(self) -> bool:
         return True
 
     def make(self, population: Population) -> "ScipySampler":
-        return ScipySampler(self, population)
+        return ScipySampler(self.scaled(population.size), population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
-        if check_drawn(self.parameters | self.placed, num_clients, name):
+        placed = {key: getattr(self, key) for key in PLACES}
+        if check_drawn(self.parameters | placed, num_clients, name):
             distribution(self.law, name)
+            self.scaled(num_clients, name)
             return np.ones(num_clients, bool)
         return _check_scipy(self.model_dump_json(), num_clients, name)
 
@@ -144,13 +156,10 @@ class Scipy(Law):
             name: known_values(value, num_clients, name)
             for name, value in self.parameters.items()
         }
+        law = self.scaled(num_clients)
         loc, scale, shift = (
-            known_values(value, num_clients, at) for at, value in self.placed.items()
+            known_values(getattr(law, at), num_clients, at) for at in PLACES
         )
-        if self.mean is not None:
-            scales = np.vectorize(partial(_scale_of_mean, family, "law"), otypes=["f8"])
-            own = (shapes[name] for name in shape_names(family))
-            scale = scales(loc, scale, shift, *own)
         return ClosedForm(num_clients, family, shapes, loc, scale, shift)
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
@@ -220,8 +229,11 @@ def family(law: str, name: str) -> Family:
 def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     law = Scipy.model_validate_json(text)
     known = distribution(law.law, name)
-    check_names(law, shape_names(known), name)
-    quantities = {n: law.parameters[n] for n in shape_names(known)} | law.placed
+    names = [n for n in (known.shapes or "").split(", ") if n]
+    check_names(law, names, name)
+    law = law.scaled(num_clients, name)
+    quantities = {n: law.parameters[n] for n in names}
+    quantities |= {"loc": law.loc, "scale": law.scale, "shift": law.shift}
     columns = {
         n: distinct_values(quantity, num_clients, f"{name}.{n}")
         for n, quantity in quantities.items()
@@ -233,43 +245,8 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     for client, row in enumerate(rows):
         if row not in moves:
             own = dict(zip(columns, row, strict=True))
-            if law.mean is not None:  # the scale stands in its place
-                *shapes, loc, mean, shift = row
-                own["mean"] = _scale_of_mean(known, name, loc, mean, shift, *shapes)
             moves[row] = _check_row(known, own, name, f"for client {client + 1}")
     return for_each([moves[row] for row in rows], num_clients)
-
-
-def shape_names(known: Family) -> list[str]:
-    """Returns the names of the shape parameters of what `distribution` returns."""
-    return [name for name in (known.shapes or "").split(", ") if name]
-
-
-def _scale_of_mean(
-    known: Family, name: str, loc: Number, mean: Number, shift: Number, *shapes: Number
-) -> Number:
-    """Returns the scale by which a law has a mean, seconds.
-
-    Raises:
-        LocatedError: The law has no mean, or no scale gives this one.
-    """
-    given = dict(zip(shape_names(known), map(float, shapes), strict=True))
-    try:
-        usual.check_short(known, *given.values())
-        own = Fraction(repr(float(known.mean(**given))))  # as SciPy prints it
-    except ValueError:  # it is infinite, or no number
-        told = ", ".join(f"{shape} = {value:g}" for shape, value in given.items())
-        raise LocatedError(
-            f"{name}.mean must be left out for the law {known.name!r} without a mean"
-            f"{f' ({told})' * bool(told)}; give a scale"
-        ) from None
-    start, slope = (shift, loc + own) if is_discrete(known) else (loc + shift, own)
-    if slope == 0 or (mean - start) / slope <= 0:
-        raise LocatedError(
-            f"{name}.mean must be {float(start):g} + scale * {float(slope):g} for a "
-            f"scale > 0, got {float(mean):g}; change it, or give a scale"
-        )
-    return (mean - start) / slope
 
 
 def is_discrete(known: Family) -> bool:
@@ -379,24 +356,16 @@ class ScipySampler(DurationSampler):
         self._name, self._first = config.law, population.first
         self._distribution = distribution(config.law, "law")
         self._discrete = is_discrete(self._distribution)
+        names = [n for n in (self._distribution.shapes or "").split(", ") if n]
 
         def column(name: str, quantity: Parameter) -> ClientValues:
             return ClientValues.given(quantity, population, f"{config.law}.{name}")
 
-        names = shape_names(self._distribution)
         self._shapes = [column(name, config.parameters[name]) for name in names]
-        self._loc, self._scale, self._shift = (
-            column(name, value) for name, value in config.placed.items()
-        )
-        if config.mean is not None:
-            self._scale = ClientValues.made(
-                partial(_scale_of_mean, self._distribution, config.law),
-                *(self._loc, self._scale, self._shift, *self._shapes),
-            )
-        self._least = ClientValues.made(
-            lambda shift, scale, loc: shift + scale * loc,
-            *(self._shift, self._scale, self._loc),
-        )
+        self._loc = column("loc", config.loc)
+        self._scale = column("scale", config.scale)
+        self._shift = column("shift", config.shift)
+        self._least = self._shift.plus(self._scale, self._loc)
 
     def lattice(self) -> set[Fraction] | None:
         if not self._discrete:

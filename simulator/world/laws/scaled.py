@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from operator import truediv
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from pydantic import model_serializer, model_validator
 
-from ...parts.base import LocatedError
+from ...parts.base import Quantity
 from ...parts.errors import ScenarioError
-from ...parts.expressions import Number
 from ..streams import Purpose
 from .base import (
     AnyLaw,
@@ -24,6 +22,8 @@ from .base import (
     check_drawn,
     known_values,
     positive,
+    refuse_two_sizes,
+    scaled_to_mean,
 )
 from .distributions import Parameter
 
@@ -39,21 +39,26 @@ class Scaled(Law):
     """The law whose draws are scaled."""
     scale: Parameter = 1
     """Factor of each draw."""
-    mean: Parameter | None = None
-    """Virtual seconds of the mean in the long run, in place of `scale` and `shift`."""
+    mean: Quantity | None = None
+    """Virtual seconds of the mean in the long run, in place of `scale`."""
     shift: Parameter = 0
     """Virtual seconds that are added."""
 
     @model_validator(mode="after")
     def _one_size(self) -> "Scaled":
-        if self.mean is not None and self.model_fields_set & {"scale", "shift"}:
-            raise ValueError("must have a mean, or a scale and a shift; remove one")
+        refuse_two_sizes(self)
         return self
 
     @model_serializer(mode="wrap")
     def _sized(self, dump: Callable[["Scaled"], dict[str, Any]]) -> dict[str, Any]:
-        others = ("mean",) if self.mean is None else ("scale", "shift")
-        return {key: value for key, value in dump(self).items() if key not in others}
+        other = "mean" if self.mean is None else "scale"
+        return {key: value for key, value in dump(self).items() if key != other}
+
+    def scaled(self, num_clients: int, name: str = "law") -> "Scaled":
+        """Returns the law with the scale that gives its mean, if it has one."""
+        if self.mean is None:
+            return self
+        return scaled_to_mean(self, ("shift",), num_clients, name)
 
     @property
     def varies(self) -> bool:
@@ -68,45 +73,22 @@ class Scaled(Law):
         return self.of.has_quantiles
 
     def make(self, population: Population) -> "ScaledSampler":
-        return ScaledSampler(self, population)
+        return ScaledSampler(self.scaled(population.size), population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         moves = self.of.check(num_clients, f"{name}.of")
-        if self.mean is not None:
-            self.own_mean(num_clients, name)
-            if check_drawn({"mean": self.mean}, num_clients, name):
-                return moves
-            return moves & positive(self.mean, num_clients, f"{name}.mean")
-        if check_drawn({"scale": self.scale, "shift": self.shift}, num_clients, name):
+        scale = self.scaled(num_clients, name).scale
+        if check_drawn({"scale": scale, "shift": self.shift}, num_clients, name):
             return moves
-        stretched = positive(self.scale, num_clients, f"{name}.scale")
+        stretched = positive(scale, num_clients, f"{name}.scale")
         shifted = positive(self.shift, num_clients, f"{name}.shift")
         return moves & stretched | shifted
 
-    def own_mean(self, num_clients: int, name: str) -> list[Number]:
-        """Returns the mean of the law that is scaled, or one for each client.
-
-        Raises:
-            LocatedError: It has none, or none that is known.
-        """
-        try:
-            found = self.of.mean_seconds(num_clients).tolist()
-        except ValueError:
-            found = [np.inf]
-        if not all(0 < mean < np.inf for mean in found):
-            raise LocatedError(
-                f"{name}.mean must be left out, since no mean of the law within is "
-                f"known; give a scale"
-            )
-        return [Fraction(repr(mean)) for mean in found]
-
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
-        if self.mean is not None:
-            return known_values(self.mean, num_clients, "mean")
-        within = self.of.mean_seconds(num_clients)
+        law, within = self.scaled(num_clients), self.of.mean_seconds(num_clients)
         if np.isinf(within).any():
             return within
-        scale = known_values(self.scale, num_clients, "scale")
+        scale = known_values(law.scale, num_clients, "scale")
         return known_values(self.shift, num_clients, "shift") + scale * within
 
 
@@ -119,10 +101,6 @@ class ScaledSampler(DurationSampler):
             ClientValues.given(quantity, population, f"scaled.{name}")
             for name, quantity in (("scale", config.scale), ("shift", config.shift))
         )
-        if config.mean is not None:
-            mean = ClientValues.given(config.mean, population, "scaled.mean")
-            own = ClientValues(config.own_mean(population.size, "scaled"))
-            self._scale = ClientValues.made(truediv, mean, own)
 
     def lattice(self) -> set[Fraction] | None:
         steps, scale = self._law.lattice(), self._scale.rational

@@ -459,31 +459,20 @@ def test_a_mean_is_of_any_law_that_is_scaled() -> None:
     assert Scaled.model_validate(mean.model_dump()) == mean
 
 
-def test_a_mean_that_clients_draw_is_their_own() -> None:
-    config = {"law": "expon", "mean": {"law": "uniform", "loc": 1}}
-    sampler = Scipy.model_validate(config).make(Population(2, Streams(1)))
-    config["scale"] = config.pop("mean")
-    other = Scipy.model_validate(config).make(Population(2, Streams(1)))
-    draws = Draws(np.array([0.5]), 1, 0)
-    assert 0.5 < sampler.draw(draws, None)[0] != other.draw(draws, None)[0]
-
-
 @pytest.mark.parametrize(
     ("law", "words"),
     [
-        ({"law": "pareto", "b": 1, "mean": 1}, "left out .* without a mean .b = 1.;"),
-        ({"law": "cauchy", "mean": 1}, "without a mean; give a scale"),
-        ({"law": "zipf", "a": 1.5, "mean": 1}, "without a mean"),
-        ({"law": "expon", "shift": 3, "mean": 2}, "3 . scale . 1 for a scale > 0, got"),
+        ({"law": "pareto", "b": 1, "mean": 1}, "left out for the law 'pareto', of"),
+        ({"law": "pareto", "b": [2, 0.8], "mean": 1}, "no mean > 0 is known; give a"),
+        ({"law": "cauchy", "mean": 1}, "no mean > 0 is known"),
+        ({"law": "norm", "loc": 9, "mean": 1}, "no mean > 0 is known"),
+        ({"law": "zipf", "a": 1.5, "mean": 1}, "no mean > 0 is known"),
+        ({"law": "gamma", "a": {"law": "expon"}, "mean": 1}, "compute.mean must be l"),
+        ({"law": "expon", "shift": 3, "mean": "2*m"}, "more than shift and loc .* 1;"),
+        ({"law": "expon", "mean": [1, 2, 3]}, "mean must have one entry per client"),
         ({"law": "expon", "mean": 2, "scale": 1}, "must have a scale or a mean, got b"),
-        (
-            {"law": "scaled", "of": {"law": "expon"}, "mean": 2, "shift": 1},
-            "remove one",
-        ),
-        (
-            {"law": "scaled", "of": {"law": "pareto", "b": 1}, "mean": 2},
-            "no mean of the law within is known; give a scale",
-        ),
+        ({"law": "scaled", "of": {"law": "expon"}, "mean": 2, "scale": 1}, "remove on"),
+        ({"law": "scaled", "of": {"law": "pareto", "b": 1}, "mean": 2}, "law 'scaled'"),
     ],
 )
 def test_a_mean_that_is_none_is_refused(law: dict, words: str) -> None:
