@@ -9,29 +9,32 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OTHERS: dict[str, tuple[str, ...]] = {
-    "step_size": ("lr", "learning rate", "eta", "gamma"),
-    "local_step_size": ("local_lr", "client_lr"),
-    "server_step_size": ("server_lr",),
-    "batch": ("batch size", "minibatch", "bs"),
-    "local_steps": ("inner iterations", "local iterations", "local updates", "steps"),
-    "local_epochs": ("epochs", "num_epochs"),
-    "proximal": ("mu", "proximal_mu"),
-    "optimizer": ("momentum", "server_momentum"),
-    "weight": ("staleness function", "staleness_fn", "discount"),
+    "algorithm.step_size": ("lr", "learning rate", "eta", "gamma"),
+    "algorithm.local_step_size": ("local_lr", "client_lr"),
+    "algorithm.server_step_size": ("server_lr",),
+    "algorithm.batch": ("batch size", "minibatch", "bs"),
+    "algorithm.local_steps": ("inner iterations", "local updates", "steps"),
+    "stop.epochs": ("epochs", "num_epochs"),
+    "algorithm.local_epochs": ("epochs", "num_epochs"),
+    "algorithm.proximal": ("mu", "proximal_mu"),
+    "algorithm.optimizer": ("momentum", "server_momentum"),
+    "algorithm.weight": ("staleness function", "staleness_fn", "discount"),
     "tolerated": ("num_malicious", "num_malicious_clients", "byzantine"),
-    "clients": ("num_clients", "n_clients", "total_clients", "users", "workers"),
-    "number": ("count", "num"),
-    "in_flight": ("concurrency", "max_concurrency", "clients_per_round"),
-    "arrivals": ("arrival_rate",),
-    "compute": ("delay", "delays", "compute_time", "delay_distribution"),
-    "availability": ("dropout", "churn"),
+    "problem.partition.clients": ("num_clients", "n_clients", "total_clients"),
+    "clients": ("users", "workers"),
+    "clients.number": ("count", "num", "num_clients", "n_clients", "total_clients"),
+    "clients.selection.in_flight": ("concurrency", "max_concurrency"),
+    "clients.selection.arrivals": ("arrival_rate",),
+    "clients.compute": ("delay", "delays", "compute_time", "delay_distribution"),
+    "clients.availability": ("dropout", "churn"),
     "replicates": ("repetitions", "trials", "seeds", "n_seeds", "num_seeds"),
-    "time": ("seconds", "duration", "virtual time", "horizon", "max_time"),
-    "rounds": ("num_rounds", "max_rounds", "communication rounds"),
-    "every": ("interval", "eval_every", "eval_interval"),
+    "stop.time": ("time", "seconds", "duration", "virtual time", "horizon"),
+    "stop.rounds": ("rounds", "num_rounds", "max_rounds", "communication rounds"),
+    "stop.commits": ("steps", "commits", "iterations"),
+    "evaluate.every": ("interval", "eval_every", "eval_interval"),
     "seed": ("random seed", "rng"),
-    "size": ("buffer size", "aggregation goal", "K"),
-    "staleness_bound": ("max staleness", "tau_max", "max_delay", "staleness threshold"),
+    "protocol.size": ("buffer size", "aggregation goal", "K"),
+    "protocol.staleness_bound": ("max staleness", "tau_max", "staleness threshold"),
     "value": ("mean",),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
     "dense": ("fully connected", "feedforward", "multilayer perceptron"),
@@ -47,36 +50,18 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "dirichlet": ("non-IID", "LDA"),
     "linear": ("logistic", "logistic regression", "softmax regression"),
     "constant": ("deterministic", "fixed"),
+    "binom": ("binomial",),
     "expon": ("exponential", "exp"),
+    "geom": ("geometric",),
     "lognorm": ("lognormal",),
+    "nbinom": ("negative_binomial",),
     "norm": ("normal", "Gaussian"),
+    "weibull_min": ("weibull",),
     "test_accuracy": ("accuracy", "acc"),
     "test_auc": ("AUC", "AUROC"),
 }
-"""Our words, and for each what others write; a word that means two of ours stands where
-it does not name another part of the same kind."""
-
-PLACES = {
-    "step_size": "algorithm.learning_rate",
-    "local_step_size": "algorithm.learning_rate",
-    "server_step_size": "algorithm.server_learning_rate",
-    "batch": "algorithm.batch_size",
-    "local_steps": "algorithm.local_steps, or stop.commits for those of the server",
-    "local_epochs": "algorithm.local_epochs, or stop.epochs for the end",
-    "optimizer": "algorithm.optimizer",
-    "weight": "algorithm.staleness_weight",
-    "clients": "problem.partition.clients, or clients.number without a problem",
-    "in_flight": "clients.selection.concurrency",
-    "arrivals": "clients.selection.arrivals",
-    "compute": "clients.compute",
-    "time": "stop.time",
-    "rounds": "stop.rounds",
-    "commits": "stop.commits",
-    "every": "evaluate.every",
-    "size": "protocol.buffer_size, of kind buffered",
-    "staleness_bound": "protocol.max_staleness, of kind asynchronous",
-}
-"""Where to write some of our words, for those who look for them in another section."""
+"""Our words, with the place of keys, and for each what others write; a word that means
+several of ours is the one that may stand there."""
 
 COMPLETED = {
     "momentum": "kind: sgd and momentum",
@@ -92,8 +77,11 @@ def plain(word: str) -> str:
     return "".join(letter for letter in word.casefold() if letter.isalnum())
 
 
-SEARCHED = {plain(word): ours for ours, words in OTHERS.items() for word in words}
-"""Our word for each of theirs, these as `plain` has them."""
+SEARCHED: dict[str, dict[str, str]] = {}
+"""Our words and their places, for each of theirs, these as `plain` has them."""
+for _place, _words in OTHERS.items():
+    for _word in _words:
+        SEARCHED.setdefault(plain(_word), {})[_place.rpartition(".")[2]] = _place
 SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
 """What has to be set next to our word, for theirs as `plain` has them."""
 
@@ -186,7 +174,7 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     near = nearest(word, known)
     if near is not None:
         given = plain(str(word))
-        setting = SETTINGS.get(given) if near == SEARCHED.get(given) else None
+        setting = SETTINGS.get(given) if near in SEARCHED.get(given, ()) else None
         return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
     return f"known are {', '.join(known)}" if known else "nothing is known here"
 
@@ -198,9 +186,11 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     """
     known, given = list(known), plain(str(word))
     same = next((each for each in known if plain(each) == given), None)
-    meant = SEARCHED.get(given)
-    if same is not None or meant in known:
-        return same or meant
+    same = same or next(
+        (each for each in SEARCHED.get(given, ()) if each in known), None
+    )
+    if same is not None:
+        return same
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=NEAR)
     return near[0] if near else None
 
@@ -213,10 +203,10 @@ def advice(word: str, known: Iterable[str], *, at_top: bool) -> str:
         known: Keys that may stand in its place.
         at_top: Whether it stands at the top of a scenario.
     """
-    meant = SEARCHED.get(plain(word), word)
-    if meant in PLACES and (at_top or meant not in known):
-        return f"write {PLACES[meant]}"
-    return suggestion(word, known)
+    meant = SEARCHED.get(plain(word), {})
+    place = next(iter(meant.values()), "")
+    elsewhere = at_top or meant.keys().isdisjoint(known)
+    return f"write {place}" if elsewhere and "." in place else suggestion(word, known)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

@@ -4,16 +4,17 @@ import copy
 from typing import Any
 
 import pytest
+import scipy.stats
 
 from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import BASES, parts
 from stalesim.simulator.parts.errors import (
     COMPLETED,
     OTHERS,
-    PLACES,
     SEARCHED,
     ScenarioError,
     nearest,
+    plain,
     suggestion,
 )
 from stalesim.simulator.scenario.reading import validated
@@ -34,12 +35,14 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
     names = {tag(part) for kind in BASES for part in parts(kind)}
     defined = schema()["$defs"].values()
     entries = {key for part in defined for key in part.get("properties", ())}
-    known = names | entries | {"expon", "lognorm", "norm"}
-    assert {*OTHERS} <= known
-    assert {*PLACES} <= {*OTHERS} | {"commits"}
+    known = names | entries | {*dir(scipy.stats)}
+    assert {ours.rpartition(".")[2] for ours in OTHERS} <= known
+    assert {ours.partition(".")[0] for ours in OTHERS if "." in ours} <= known
     others = {word for words in OTHERS.values() for word in words}
     assert {*COMPLETED} <= others
-    assert sum(map(len, OTHERS.values())) == len(SEARCHED), "each word once"
+    assert {*SEARCHED} == {*map(plain, others)}
+    for ours, words in OTHERS.items():
+        assert len({*map(plain, words)}) == len(words), ours
 
 
 @pytest.mark.parametrize(
@@ -67,23 +70,26 @@ def test_a_word_leads_to_ours(word: str, known: list[str], found: str | None) ->
 @pytest.mark.parametrize(
     ("place", "word", "said"),
     [
-        ("", "lr", "write algorithm.learning_rate"),
-        ("clients", "eta", "write algorithm.learning_rate"),
+        ("", "lr", "write algorithm.step_size"),
+        ("clients", "eta", "write algorithm.step_size"),
         ("algorithm", "lr", "did you mean 'step_size'?"),
         ("algorithm", "local_lr", "did you mean 'local_step_size'?"),
         ("algorithm", "momentum", "did you mean 'optimizer', with kind: sgd and momen"),
         ("protocol", "tau_max", "did you mean 'staleness_bound'?"),
-        ("", "tau_max", "write protocol.max_staleness, of kind asynchronous"),
-        ("protocol", "K", "write protocol.buffer_size, of kind buffered"),
-        ("clients", "concurrency", "write clients.selection.concurrency"),
+        ("", "tau_max", "write protocol.staleness_bound"),
+        ("protocol", "K", "write protocol.size"),
+        ("clients", "concurrency", "write clients.selection.in_flight"),
         ("clients", "count", "did you mean 'number'?"),
         ("clients", "dropout", "did you mean 'availability'?"),
         ("clients", "delay", "did you mean 'compute'?"),
         ("", "rounds", "write stop.rounds"),
         ("clients", "rounds", "write stop.rounds"),
         ("algorithm", "epochs", "did you mean 'local_epochs'?"),
-        ("", "epochs", "write algorithm.local_epochs, or stop.epochs for the end"),
-        ("", "num_clients", "write problem.partition.clients, or clients.number with"),
+        ("", "epochs", "write stop.epochs"),
+        ("clients", "num_clients", "did you mean 'number'?"),
+        ("stop", "steps", "did you mean 'commits'?"),
+        ("algorithm", "steps", "did you mean 'local_steps'?"),
+        ("", "num_clients", "write problem.partition.clients"),
         ("problem.partition", "num_clients", "did you mean 'clients'?"),
         ("evaluate", "interval", "did you mean 'every'?"),
         ("", "interval", "write evaluate.every"),

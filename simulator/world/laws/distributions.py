@@ -50,19 +50,6 @@ from .usual import USUAL, Family, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
-USUAL_NAMES = {
-    "binomial": "binom",
-    "deterministic": "constant",
-    "exponential": "expon",
-    "fixed": "constant",
-    "gaussian": "norm",
-    "geometric": "geom",
-    "lognormal": "lognorm",
-    "negative_binomial": "nbinom",
-    "normal": "norm",
-    "weibull": "weibull_min",
-}
-"""SciPy's names of laws that are usually named otherwise."""
 RARE = 1e-9
 """Chance of a draw that cannot be made, up to which a law is accepted."""
 
@@ -212,7 +199,7 @@ def family(law: str, name: str) -> Family:
     if found is not None and isinstance(found, kinds):
         return found
     names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
-    near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
+    near = nearest(law, [*names, *own_names()])
     raise LocatedError(
         f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
         f"scipy.stats, got {shown(law)}; "
