@@ -119,8 +119,8 @@ def register(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="a module, or a .py file, with parts of your own (docs/extending.md); "
-            "may be repeated",
+            help="a module, or a .py file, with parts of your own (stalesim new writes "
+            "one to start from); may be repeated",
         ),
     ] = None,
     *,

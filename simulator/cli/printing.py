@@ -34,7 +34,7 @@ SHOWN = 40
 """Batches that a plan shows one by one."""
 EXPLAINED = (
     "[ ]: 95 % interval; p: exact test over replicates; by Holm: corrected for the "
-    "number of claims (docs/how-to/undecided.md explains each word)"
+    "number of claims; undecided: more replicates may decide it"
 )
 """Words below the verdicts."""
 MANY = 200_000

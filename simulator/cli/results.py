@@ -30,8 +30,8 @@ def plot(
         list[str] | None,
         typer.Option(
             "--style",
-            help="a venue (neurips, icml, ieee, ...; docs/how-to/figures.md), or "
-            "a style of Matplotlib, its name or a file; may be repeated",
+            help="a venue (neurips, iclr, icml, aistats, ieee, acm, jmlr, lncs or "
+            "nature), or a style of Matplotlib, its name or a file; may be repeated",
             autocompletion=_venues,
         ),
     ] = None,

@@ -226,7 +226,7 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
     for path in sorted({*read} - paths):
         raise DataError(
             f"{key} must say that it reads {path}; give its entry the type FilePath, "
-            f"or return it from located_files (see docs/extending.md)"
+            f"or return it from located_files"
         )
 
 

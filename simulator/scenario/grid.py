@@ -262,6 +262,8 @@ def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
         raise _mistake(place, f"must be a law, but {message}") from None
     except LocatedError as error:
         raise LocatedError(str(error), ("sweep", *place)) from None
+    if law.mean is not None:
+        raise _mistake(place, "must have a scale in place of a mean; change it")
     parameters = {
         **law.parameters,
         "loc": law.loc,

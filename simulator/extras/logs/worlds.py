@@ -209,7 +209,7 @@ def play_like(
     tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
     changed = tree
     for change in changes:
-        changed = overrides.apply(changed, change, {})
+        changed = overrides.apply(changed, change, {}, WorldScenario)
     validated_as(changed, WorldScenario)
     file = folder / "scenario.yaml"
     with emptied(folder), _undone(folder, [file, *world.tables]):

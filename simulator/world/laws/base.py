@@ -183,6 +183,62 @@ AnyQuantity = Quantity | Law
 """A number, an expression, a number for each client, or a law that they draw it by."""
 
 
+def refuse_two_sizes(law: Any) -> None:
+    """Refuses a law with a scale and a mean, of which one gives the other."""
+    if law.mean is not None and "scale" in law.model_fields_set:
+        raise ValueError(
+            "must have a scale or a mean, got both; remove one (in a variant by "
+            "scale: null)"
+        )
+
+
+def scaled_to_mean(
+    law: Any, added: tuple[str, ...], num_clients: int, name: str
+) -> Any:
+    """Returns a law with the scale that gives its mean, in place of the mean.
+
+    Args:
+        law: Law with entries `scale` and `mean`.
+        added: Its entries that are added to `scale * X`, in seconds.
+        num_clients: Number of clients that its parameters are for.
+        name: Dotted key of the law, for messages.
+
+    Raises:
+        LocatedError: No mean is known, or no scale gives this one.
+    """
+    unit = law.model_copy(update={"mean": None, "scale": 1, **dict.fromkeys(added, 0)})
+    try:
+        own = unit.mean_seconds(num_clients).tolist()
+        columns = [
+            distinct_values(getattr(law, key), num_clients, f"{name}.{key}")
+            for key in ("mean", *added)
+        ]
+    except LocatedError:
+        raise
+    except ValueError:  # it is drawn, or not known
+        own, columns = [np.inf], []
+    if not all(0 < mean < np.inf for mean in own):
+        raise LocatedError(
+            f"{name}.mean must be left out for the law {law.law!r}, of which no mean "
+            f"> 0 is known; give a scale",
+            keys(f"{name}.mean"),
+        )
+    columns = [*columns, [Fraction(repr(mean)) for mean in own]]
+    size = max(map(len, columns))
+    rows = zip(*(column * (size // len(column)) for column in columns), strict=True)
+    scales = tuple((mean - sum(start)) / unit for mean, *start, unit in rows)
+    if min(scales) <= 0:
+        client = scales.index(min(scales))
+        raise LocatedError(
+            f"{name}.mean must be more than {' and '.join(added)} add to the law, got "
+            f"no more for client {client + 1}; raise it",
+            keys(f"{name}.mean"),
+        )
+    return law.model_copy(
+        update={"mean": None, "scale": scales if size > 1 else scales[0]}
+    )
+
+
 def check_cycle(laws: Mapping[str, Law], num_clients: int) -> None:
     """Refuses laws of a cycle that are wrong, or with which time stands still.
 
