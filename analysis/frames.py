@@ -211,7 +211,7 @@ def chosen(study: Study, names: Sequence[str] | None) -> list[str]:
     """Returns the groups that are named, or all of a named variant; by default all.
 
     Raises:
-        ValueError: There is no such group; the message has the known ones.
+        StudyError: There is no such group; the message has the known ones.
     """
     if names is None:
         return groups(study)
@@ -224,12 +224,12 @@ def check_groups(study: Study, *names: str) -> None:
     """Refuses names of groups that a study has not.
 
     Raises:
-        ValueError: There is no such group; the message has the known ones.
+        StudyError: There is no such group; the message has the known ones.
     """
     known = list(dict.fromkeys(run["label"] for run in study.manifest["runs"]))
     for name in names:
         if name not in known:
-            raise ValueError(
+            raise StudyError(
                 f"the study has no group {name!r}; known are {', '.join(known)}"
             )
 

@@ -8,20 +8,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import suggestion
 from ..frames import (
     Study,
     follow,
     groups,
     ordered,
-    runs,
     swept_axes,
     swept_columns,
     swept_keys,
 )
 from . import layout, style
-from .lines import split, worded
+from .lines import groups_at, split, worded
 
 Item = TypeVar("Item")
 
@@ -79,11 +76,11 @@ def facets(
 ) -> Facets | None:
     """Returns panels that compare variants, or for more groups than there are colours.
 
-    Where several variants are swept, each swept value has a panel, and each variant a
-    line. With more than 12 values, or one variant, there are panels where there are
-    more groups than the palette has colours: where a number is swept, the one with
-    most values is shown by colour, dark to light, and each variant and value of the
-    other keys has a panel. Else each group has one.
+    Each of up to 12 swept values has a panel, in which each of several variants is a
+    line. Else there are panels where there are more groups than the palette has
+    colours: where a number is swept, the one with most values is shown by colour, dark
+    to light, and each variant and value of the other keys has a panel; without one,
+    each group has a panel.
 
     Args:
         study: Study, finished or not.
@@ -97,19 +94,12 @@ def facets(
         StudyError: There is no such key.
     """
     known = groups(study) if among is None else list(among)
-    table = runs(study).drop_duplicates("group")
+    table = groups_at(study, [] if over in (None, "variant") else [over], None)
     table = table.loc[table["group"].isin(known)]
-    columns = swept_columns(study)
-    if over is not None and over not in (names := ("variant", *columns)):
-        raise StudyError(
-            f"panels must be variant or a swept key, got {over!r}; "
-            f"{suggestion(over, names)}"
-        )
-    if over is not None:
-        return _by_value(study, table, [over])
-    keys = swept_axes(study)
-    sizes = table.groupby([columns[key] for key in keys]).size() if keys else ()
-    if 1 < len(sizes) <= MOST_VALUES and min(sizes) > 1:
+    columns, keys = swept_columns(study), [over] if over else swept_axes(study)
+    sizes = table.groupby([columns.get(k, k) for k in keys]).size() if keys else ()
+    compares = 1 < len(sizes) <= MOST_VALUES and min(sizes) > 1
+    if over or compares:
         return _by_value(study, table, keys)
     if len(known) <= len(style.palette()):
         return None
@@ -136,20 +126,18 @@ def facets(
 
 
 def _by_value(study: Study, table: pd.DataFrame, keys: Sequence[str]) -> Facets:
-    """Returns a panel for each value of some keys; without one, groups are in all."""
+    """Returns a panel for each value of some keys; groups without one are in all."""
     columns = swept_columns(study)
-    along = {other for key in keys if key in columns for other in follow(study, key)}
-    others = [k for k in ("variant", *swept_keys(study)) if k not in {*keys, *along}]
+    fixed = {*keys}.union(*(follow(study, key) for key in keys if key in columns))
+    others = [key for key in ("variant", *swept_keys(study)) if key not in fixed]
     lines = split(study, table, others)
-    words = {
-        str(group): line for line, rows in lines.items() for group in rows["group"]
-    }
     looks = style.looks(lines)
-    swept = table[[columns.get(key, key) for key in keys]].notna().all(axis=1)
-    level = list(table.loc[~swept, "group"])
+    words = {group: line for line, rows in lines.items() for group in rows["group"]}
+    swept = table.dropna(subset=[columns.get(key, key) for key in keys])
+    level = [group for group in words if group not in {*swept["group"]}]
     panels = [
         (title, [*rows["group"], *level])
-        for title, rows in split(study, table.loc[swept], keys).items()
+        for title, rows in split(study, swept, keys).items()
     ]
     of_groups = {group: looks[line] for group, line in words.items()}
     return Facets(spread(panels, MOST_PANELS), len(panels), "", words, of_groups)

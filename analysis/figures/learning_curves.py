@@ -20,16 +20,16 @@ from ..frames import (
     first_metric,
     metric_of,
     runs,
-    swept_columns,
 )
 from ..phases import evaluations_by
 from ..spending import protected
 from ..targets import final_values
 from . import facets, layout, style
-from .files import plain
-from .sweeps import final_over, is_wide
+from .sweeps import is_wide
 
-CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
+CAPTIONS = {
+    "^convergence-|-against-(?!privacy)": "Mean over replicates with its 95 % interval"
+}
 
 MOST_ENTRIES = 12
 """Values of a swept number that a legend names; colours tell those in between."""
@@ -52,18 +52,9 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
         yield f"convergence-{counted}-{other}", convergence(study, other, counted)
 
 
-def asked(study: Study, metric: str | None, against: str) -> tuple[str, Figure]:
-    """Returns a metric against a count or a swept key, with the name of its file."""
-    metric = metric or first_metric(study.manifest)
-    if against in swept_columns(study):
-        name = f"{metric}-over-{plain(against)}"
-        return name, final_over(study, against, metric)
-    return f"convergence-{against}-{metric}", convergence(study, metric, against)
-
-
 def convergence(
     study: Study,
-    metric: str = "test_accuracy",
+    metric: str | None = None,
     against: str = "time",
     *,
     groups: Sequence[str] | None = None,
@@ -83,19 +74,19 @@ def convergence(
 
     Args:
         study: Study, finished or not.
-        metric: Column of the table `evaluations`.
+        metric: Column of the table `evaluations`; by default the study's first metric.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
         groups: Groups, or variants with all their groups, that are drawn; by default
             all.
         panels: Swept key of which each value has a panel, or `variant`.
 
     Raises:
-        ValueError: There is no such group.
-        StudyError: There is no such column or swept key, or nothing is counted in any
-            group.
+        StudyError: There is no such group, column or swept key, or nothing is counted
+            in any group.
     """
     known = chosen(study, groups)
     divided = facets.facets(study, known, panels)
+    metric = metric or first_metric(study.manifest)
     drawn = _Curves(study, metric, against, known, divided)
     with style.context():
         figure = _of_all(drawn) if divided is None else _of_panels(drawn, divided)

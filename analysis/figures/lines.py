@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import is_meant, shown
+from ...simulator.parts.errors import shown
 from ...simulator.scenario.study import short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
@@ -115,7 +115,7 @@ def is_at(column: pd.Series, value: object) -> pd.Series:
     Raises:
         StudyError: None has.
     """
-    found = column.map(lambda each: is_meant(short(value), each)).astype(bool)
+    found = column.map(lambda each: each == short(value)).astype(bool)
     if not found.any():
         given = pinned({str(column.name): value})
         known = ", ".join(shown(each) for each in ordered(column))

@@ -74,8 +74,8 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        asked = (metric, against or "time") if metric or against else None
-        printing.draw(study, forms, styles or (), at or (), maps or (), asked)
+        more = (metric, against or "time") if metric or against else None
+        printing.draw(study, forms, styles or (), at or (), maps or (), more)
 
 
 @app.command()

@@ -73,8 +73,8 @@ def test_a_format_is_looked_at_before_a_study_is_run(tmp_path: Path) -> None:
 
 
 def test_a_metric_is_drawn_against_what_is_asked_for(folder: Path) -> None:
-    assert "convergence-messages-test_loss.png" in _plot(
+    assert "test_loss-against-messages.png" in _plot(
         folder, "--metric", "test_loss", "--against", "messages"
     )
     output = _plot(folder, "--against", "algorithm.step_size")
-    assert "test_accuracy-over-algorithm.step_size.png" in output
+    assert "test_accuracy-against-algorithm.step_size.png" in output
