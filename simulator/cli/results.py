@@ -53,6 +53,18 @@ def plot(
             "two variants or more, may be repeated",
         ),
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="also draw this metric")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="KEY",
+            help="against a count, such as commits or bytes, or over a swept key; by "
+            "default time",
+        ),
+    ] = None,
 ) -> None:
     """Draws the standard figures of a study into its folder."""
     from ..files import study as trace
@@ -62,7 +74,8 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or (), at or (), maps or ())
+        more = (metric, against or "time") if metric or against else None
+        printing.draw(study, forms, styles or (), at or (), maps or (), more)
 
 
 @app.command()

@@ -158,11 +158,6 @@ def printed(value: object) -> str:
     return f"{name}({rest})" if rest else str(name)
 
 
-def is_meant(given: object, value: object) -> bool:
-    """Says whether a swept value is given by itself, or by what is printed of it."""
-    return given == value or (isinstance(value, Mapping) and given == printed(value))
-
-
 def brief(message: str) -> str:
     """Returns a message with its endless words and quotations shortened."""
     return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)

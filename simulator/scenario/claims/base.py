@@ -31,7 +31,7 @@ from pydantic_core import core_schema
 from ...parts import metrics
 from ...parts.base import Config, LocatedError, Part, Rule, function_at
 from ...parts.catalogue import AnyName, AnyPart, classes
-from ...parts.errors import is_meant, suggestion
+from ...parts.errors import suggestion
 
 if TYPE_CHECKING:
     from ....analysis.claims.numbers import Frame
@@ -108,9 +108,7 @@ def is_at(parameters: Mapping[str, object], at: Mapping[str, Sequence[object]]) 
         at: Entry of the claim. A key that the run is not swept over leaves it in.
     """
     return all(
-        any(is_meant(value, parameters[key]) for value in values)
-        for key, values in at.items()
-        if key in parameters
+        parameters[key] in values for key, values in at.items() if key in parameters
     )
 
 
