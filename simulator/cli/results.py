@@ -77,6 +77,9 @@ def tables(
         ),
     ] = None,
     *,
+    explained: Annotated[
+        bool, typer.Option("--legend", help="also explain the columns")
+    ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="as LaTeX (booktabs), for a paper")
     ] = False,
@@ -100,7 +103,7 @@ def tables(
             f"{folder}: must be a study with numerics to have results, but is a "
             f"timeline; write its tables by stalesim report"
         )
-    tabulating.write(study, at or (), file, latex=latex)
+    tabulating.write(study, at or (), file, latex=latex, explained=explained)
 
 
 @app.command()
