@@ -16,7 +16,7 @@ BUNDLED = "mnist5k"
 """Beginning of the name of data that are a part of MNIST."""
 AT_TARGET = "Runs that reached stop.target ended there: their final values are of then."
 MOST_NAMED = 3
-"""Variants that did not always reach the target, of which the counts are said."""
+"""Most variants whose runs without the target are counted one by one."""
 
 
 def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
