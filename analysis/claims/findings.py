@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -277,6 +278,13 @@ def _missing(measured: Measured, *names: str) -> str:
         if name not in measured.rows and not measured.groups(name)
     ]
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"
+
+
+def number(measured: str) -> str:
+    """Returns what was measured without its words: `8.1 times [at least 5.2]`."""
+    words, _, found = measured.partition(";")[0].rpartition(": ")
+    is_ratio = words.startswith("times ")
+    return re.sub(r"\d[\d.e+-]*", r"\g<0> times", found, count=1) if is_ratio else found
 
 
 def all_decided(study: Study) -> bool:

@@ -10,7 +10,7 @@ import pandas as pd
 from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
-from .. import choices, claims, speeds, staleness, summary, worlds
+from .. import choices, claims, legend, speeds, staleness, tables, worlds
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -137,7 +137,7 @@ def _tables(study: Study) -> Iterator[dict[str, object]]:
         return
     metric = first_metric(study.manifest)
     title = f"{titled(study.manifest)}: final values are of {metric}."
-    yield _table(title, summary.summary(study), summary.notes(study))
+    yield _table(title, tables.plain(tables.results(study)), legend.remarks(study))
     if len(chosen := choices.table(study)):
         yield _table(f"{choices.TITLE.capitalize()}.", chosen, choices.notes(study))
     if (fast := speeds.table(speeds.by_run(study))) is not None:

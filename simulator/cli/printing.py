@@ -1,11 +1,12 @@
 """Shows results: plans, closing tables, figures and claims."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from ..parts.errors import (
@@ -14,7 +15,6 @@ from ..parts.errors import (
     counted,
     one_line,
     printable,
-    ranges,
     shortened,
 )
 from . import columns
@@ -31,12 +31,19 @@ if TYPE_CHECKING:
 
 
 SHOWN = 40
-"""Batches that a plan shows one by one."""
+"""Models whose sizes a plan shows."""
 EXPLAINED = (
-    "[ ]: 95 % interval; p: exact test over replicates; by Holm: corrected for the "
-    "number of claims; undecided: more replicates may decide it"
+    "[ ]: 95 % interval; p: exact sign test over replicates; by Holm: corrected for "
+    "the number of claims"
 )
-"""Words below the verdicts."""
+"""Words below the reasons of verdicts."""
+COLOURS = {"holds": "green", "does not hold": "red"}
+NEXT = {
+    ("report", ""): "all results on one HTML page",
+    ("tables", " --legend"): "all columns, and what they mean",
+    ("check", ""): "how each claim was judged",
+}
+"""Commands on a study that has been run, their options, and what they show."""
 MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
@@ -53,26 +60,33 @@ def show_plan(
     """
     from ..studies.sizes import PROGRAM
 
-    table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
-    for number, task in enumerate(tasks[:SHOWN]):
-        table.add_row(str(number), task.mode, str(len(task.runs)), _which(task.runs))
+    table = Table("variant", "points", "replicates", "runs", "mode", box=None)
+    by_variant: dict[str, list[tuple[Run, str]]] = {}
+    for task in tasks:
+        for run in task.runs:
+            by_variant.setdefault(run.variant, []).append((run, task.mode))
+    for variant, mine in by_variant.items():
+        points, replicates = (
+            {(r.label, r.replicate)[i] for r, _ in mine} for i in (0, 1)
+        )
+        numbers = len(points), len(replicates), len(mine)
+        modes = dict.fromkeys(mode for _, mode in mine)
+        table.add_row(_named(variant), *map(str, numbers), ", ".join(modes))
     out.print(table)
-    if len(tasks) > SHOWN:
-        out.say(f"... and {counted(len(tasks) - SHOWN, 'batch', 'batches')} more")
     batches = counted(len(tasks), "batch", "batches")
     out.say(f"{counted(len(runs), 'run')} in {batches}; nothing was run")
     processes, *parts = memory
     program, data, batch = (size / 2**20 for size in (PROGRAM, *parts))
     out.say(
         f"memory: about {processes * (program + data + batch):.0f} MiB in "
-        f"{counted(processes, 'process', 'processes')}; in each {program:.0f} for the "
-        f"program, {data:.0f} for data and up to {batch:.0f} for a batch"
+        f"{counted(processes, 'process', 'processes')}; in each: "
+        f"program {program:.0f}, data {data:.0f}, batch {batch:.0f}"
     )
 
 
 def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
     """Shows what was counted of models and jobs, and what takes the place of data."""
-    from ...analysis.summary import words_on_data
+    from ...analysis.legend import words_on_data
 
     for line in words_on_data((name, scaling) for name, scaling, _ in sizes):
         out.say(line)
@@ -90,18 +104,6 @@ def show_inherited(scenario: "Varied") -> None:
             out.say(f"variants.{variant}.{each}")
 
 
-def _which(runs: "Sequence[Run]") -> str:
-    """Returns the groups of a batch's runs, and which replicates of them."""
-    found: dict[str, list[int]] = {}
-    for run in runs:
-        found.setdefault(_named(run.label), []).append(run.replicate)
-    labels: dict[str, list[str]] = {}
-    for label, replicates in found.items():
-        word = "replicate" if len(replicates) == 1 else "replicates"
-        labels.setdefault(f"({word} {ranges(replicates)})", []).append(label)
-    return "; ".join(f"{'; '.join(names)} {of}" for of, names in labels.items())
-
-
 def close(study: "Study", forms: Sequence[str]) -> None:
     """Shows the closing table and the claims of a study, and draws its figures.
 
@@ -109,14 +111,14 @@ def close(study: "Study", forms: Sequence[str]) -> None:
         study: Study with at least one run that has ended.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import claims, escapes, staleness, summary
-    from ...analysis.frames import first_metric, titled
+    from ...analysis import claims, escapes, legend, tables
+    from ...analysis.frames import titled
+    from ..parts import plugins
 
-    metric = first_metric(study.manifest)
-    name = titled(study.manifest)
-    show_table(f"{name}: {metric}", summary.summary(study))
-    for note in summary.notes(study):
-        out.print(note, style="dim")
+    results = tables.brief(tables.results(study))
+    show_table(titled(study.manifest), tables.plain(results), whole=False)
+    for remark in legend.remarks(study):
+        out.print(remark)
     for warning in escapes.warnings(study):
         err.say(f"stalesim: warning: {warning}", style="yellow")
     idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
@@ -127,15 +129,16 @@ def close(study: "Study", forms: Sequence[str]) -> None:
             f"{idle[0]['stop_reason']}); commit sooner, or stop later",
             style="yellow",
         )
-    divided = staleness.by_client_group(study)
-    if len(divided):
-        show_table(f"{name}: staleness (commits) by groups of clients", divided)
     show_choices(study)
-    found = claims.evaluate(study)
-    show_claims(found)
-    if forms:
-        draw(study, forms)
-    out.say(f"Study: {study.folder}")
+    show_verdicts(claims.evaluate(study))
+    drawn = len(list(_drawn(study, forms))) if forms else 0
+    figures = f" ({counted(drawn, 'figure')} in figures/)" if drawn else ""
+    out.print()
+    out.say(f"Study: {study.folder}{figures}")
+    out.print("Next:")
+    for (name, options), words in NEXT.items():
+        command = f"{plugins.command(name, study.folder)}{options}"
+        out.say(f"  {command:<41} {words}")
 
 
 def show_choices(study: "Study") -> None:
@@ -155,7 +158,7 @@ def prepare(forms: Sequence[str]) -> None:
     Args:
         forms: Formats of its figures, as in `close`.
     """
-    from ...analysis import claims, staleness, summary  # noqa: F401
+    from ...analysis import claims, legend  # noqa: F401
 
     if forms:
         from ...analysis.figures import report  # noqa: F401
@@ -214,11 +217,20 @@ def draw(
             figure = figures.convergence(study, metric, key)
         drawn.append((files.plain(f"{metric}-against-{key}"), figure))
     found = files.save_all(study, drawn, report.caption, study.folder, forms, styles)
-    for path in found:
+    for path in itertools.chain(found, _drawn(study, forms, styles, at)):
         out.say(f"Figure: {path}")
+
+
+def _drawn(
+    study: "Study",
+    forms: Sequence[str],
+    styles: Sequence[str] = (),
+    at: Sequence[float] = (),
+) -> Iterator[Path]:
+    from ...analysis.figures import report
+
     with drawing() as count:
-        for path in report.saved(study, study.folder, forms, styles, at, count):
-            out.say(f"Figure: {path}")
+        yield from report.saved(study, study.folder, forms, styles, at, count)
 
 
 def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> None:
@@ -273,12 +285,21 @@ def draw_world(
         out.say(f"Figure: {path}")
 
 
-NAMES = ("group", "clients", "measure")
+NAMES = ("variant", "client group", "measure")
 """Columns that say what a row of a table is."""
 
 
-def show_table(title: str, frame: "pd.DataFrame") -> None:
-    """Shows a table under its title, as several if the terminal is too narrow."""
+def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None:
+    """Shows a table under its title, as several if the terminal is too narrow.
+
+    Args:
+        title: Title.
+        frame: Rows.
+        whole: Whether columns that have no room make a further table.
+    """
+    from ...analysis.markup import HEADINGS
+
+    frame = frame.rename(columns=HEADINGS)
     every = [
         columns.TableColumn(
             printable(str(name)), [printable(_text(value)) for value in cells]
@@ -286,10 +307,11 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
         for name, cells in frame.items()
     ]
     names = sum(1 for _ in itertools.takewhile(NAMES.__contains__, frame))
-    for part in columns.parts(every, out.width, max(names, 1)):
+    out.print(_named(title))
+    for number, part in enumerate(columns.parts(every, out.width, max(names, 1))):
+        if number:
+            out.print("(continued)")
         table = Table(
-            title=_named(title),
-            title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, columns.GAP - 1, 0, 0),
             pad_edge=False,
@@ -299,30 +321,49 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
         for row in zip(*(column.cells for column in part), strict=True):
             table.add_row(*row)
         out.print(table)
-        title = f"{title} (continued)"
+        if not whole:
+            return
+
+
+def show_verdicts(found: "pd.DataFrame") -> None:
+    """Shows the verdicts on claims, a line each; `show_claims` shows the reasons."""
+    from ...analysis.claims.findings import number
+
+    table = Table.grid(padding=(0, 2))
+    for narrow in (True, False, True, True):
+        table.add_column(no_wrap=narrow, overflow="fold")
+    rows: Any = found.itertuples()
+    several = len({*found["origin"]}) > 1
+    for claim in rows:
+        verdict = Text(claim.verdict, COLOURS.get(str(claim.verdict), "yellow"))
+        measured = number(claim.measured).replace(" times", "x")
+        p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
+        says = _said(claim, several)
+        table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
+    if len(found):
+        out.print("", table, sep="\n")
+        test = "p: exact sign test over replicates, corrected for the number of claims"
+        out.print(test, style="dim")
+
+
+def _said(claim: Any, several: bool) -> str:
+    whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
+    return f"{one_line(brief(claim.says))}{whose}"
 
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
     from ...analysis import claims
 
-    colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()
     several = len({*found["origin"]}) > 1
     for claim in rows:
-        style = colours.get(str(claim.verdict), "yellow")
-        whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
-        says = f": {one_line(brief(claim.says))}{whose}"
+        style = COLOURS.get(str(claim.verdict), "yellow")
+        says = f": {_said(claim, several)}"
         out.print(Text.assemble((claim.verdict, style), says), soft_wrap=True)
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
             f"replicates; {brief(claim.why)}"
-        )
-    if found["measured"].str.startswith("times ").any():
-        out.print(
-            "times faster, times fewer: the median over replicates, pair by pair, in "
-            "figures as well",
-            style="dim",
         )
     if len(found):
         out.print(EXPLAINED, style="dim")

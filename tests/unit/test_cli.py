@@ -54,7 +54,7 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     folder = tmp_path / "study"
     done = stalesim("run", scenario, "-o", folder, "-j", 2)
     assert done.returncode == 0, done.stderr
-    words = "async", "sync", "final", "stale", "MB", "commits/real s", "convergence"
+    words = "async", "sync", "final", "staleness", "MB", "figures in figures/", "Next:"
     assert all(word in done.stdout for word in words)
     study = load(folder)
     assert study.complete

@@ -100,7 +100,7 @@ def test_what_is_quick_imports_nothing_large() -> None:
 
 def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
     """All of `scipy.stats` and `scipy.integrate` takes half a second."""
-    code = "from stalesim.analysis import claims, escapes, summary, timelines, worlds; "
+    code = "from stalesim.analysis import claims, escapes, legend, timelines, worlds; "
     late = {"scipy.integrate", "scipy.optimize", "scipy.stats"}
     assert not late & loaded(f"{code}claims.undecidable")[1]
 

@@ -17,7 +17,7 @@ app = typer.Typer()
 cluster = typer.Typer(
     help="Share a study among processes of several machines.", no_args_is_help=True
 )
-app.add_typer(cluster, name="cluster")
+app.add_typer(cluster, name="cluster", rich_help_panel="Share")
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of the units of a wall time."""

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 log = typer.Typer(
-    help="Imports the log of a real system; fits a world to it, and plays that.",
+    help="Import a log of a real system, fit delays, ask what if.",
     no_args_is_help=True,
 )
-app.add_typer(log, name="log")
+app.add_typer(log, name="log", rich_help_panel="Scenarios")
 
 Log = Annotated[
     Path,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 rl = typer.Typer(
-    help="Imports the log of a system of asynchronous reinforcement learning.",
+    help="Import a log of asynchronous reinforcement learning.",
     no_args_is_help=True,
 )
-app.add_typer(rl, name="rl")
+app.add_typer(rl, name="rl", rich_help_panel="Scenarios")
 
 
 @rl.callback()

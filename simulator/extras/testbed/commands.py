@@ -21,7 +21,7 @@ Faults = Annotated[
 ]
 
 
-@app.command("testbed")
+@app.command("testbed", rich_help_panel="Run")
 def act_out(
     scenario: Annotated[
         Path, typer.Argument(help="a scenario file, with or without a problem")
@@ -50,9 +50,10 @@ def act_out(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Lets real processes act a scenario out in real time: a server and its clients.
+    """Emulate a scenario with real processes in real time.
 
-    The folder gets the log of their jobs, the timeline, and a study that replays it.
+    The folder gets the log of their jobs, the timeline, and a study that
+    replays it.
     """
     from ...scenario.reading import read_any
     from . import running

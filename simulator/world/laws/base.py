@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int

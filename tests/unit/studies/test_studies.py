@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from stalesim import simulator
-from stalesim.analysis import summary
+from stalesim.analysis import legend
 from stalesim.simulator import studies
 from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.of_run import sampler, set_up
@@ -95,8 +95,8 @@ def test_runs_that_had_other_company_are_named(tmp_path: Path) -> None:
     assert again.manifest["regrouped"] == [0, 1, 2, 3, 4, 5]
     at_once = studies.simulate(tree | {"replicates": 3}, tmp_path / "at_once")
     assert at_once.manifest["regrouped"] == []
-    assert any("runs 0 to 5 of the" in note for note in summary.notes(wider))
-    assert not any("at once" in note for note in summary.notes(at_once))
+    assert any("runs 0 to 5 of the" in note for note in legend.details(wider))
+    assert not any("at once" in note for note in legend.details(at_once))
     found, whole = tables(wider), tables(at_once)
     for name in ("jobs", "clients", "staleness"):
         pd.testing.assert_frame_equal(found[name], whole[name])
