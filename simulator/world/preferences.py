@@ -118,6 +118,15 @@ class PreferringPool(Pool):
             self.world.ask(then, argument)
 
 
+def pool(world: "World", config: Selection | None) -> Pool | None:
+    """Returns the clients who wait to be selected, where a scenario selects some."""
+    if config is None:
+        return None
+    if config.prefer is None:
+        return Pool(config, world)
+    return PreferringPool(config.prefer, config, world)
+
+
 class PowerOfChoice(Preference):
     """Of some candidates, those whose last loss was largest.
 

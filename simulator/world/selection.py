@@ -132,17 +132,6 @@ class Pool:
         self._candidates = drawn[::-1].tolist()
 
 
-def pool(world: "World", config: Selection | None) -> Pool | None:
-    """Returns the clients who wait to be selected, where a scenario selects some."""
-    if config is None:
-        return None
-    if config.prefer is None:
-        return Pool(config, world)
-    from .preferences import PreferringPool
-
-    return PreferringPool(config.prefer, config, world)
-
-
 class Everyone:
     """Every client begins its next job when it is done with the one before.
 

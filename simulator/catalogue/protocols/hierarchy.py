@@ -114,13 +114,13 @@ class Edge:
             self._tree.recorder.arrive(client)
         self._end_round(client, [])
 
-    def answer(self, asked: "list[Edge]") -> None:
-        """Lets those below continue from its model."""
+    def answer(self, edges: "list[Edge]") -> None:
+        """Lets its clients, or edges below it, continue from its model."""
         if self.clients:
             self.awaited = len(self.clients)
             for client in self.clients:
                 self._tree.cycle.begin(client)
-        for below in asked:
+        for below in edges:
             below.version = self.version
             below._after(below._down, below._go_on)
 
@@ -130,14 +130,14 @@ class Edge:
         self._held.append((client, recorder.current_job(client)))
         recorder.contribute(client, self._tree.round, held=True)
 
-    def _end_round(self, client: int, asked: "list[Edge]") -> None:
+    def _end_round(self, client: int, edges: "list[Edge]") -> None:
         """Continues with its own model, or visits the one above."""
         self._left -= 1
         if self._left:
             self._hold(client)
-            self.answer(asked)
+            self.answer(edges)
             return
-        self._last, self._away, self._continuing = client, True, asked
+        self._last, self._away, self._continuing = client, True, edges
         self._after(self._up, self._visit)
 
     def _visit(self) -> None:
@@ -149,24 +149,24 @@ class Edge:
             return
         parent._held += self._held
         self._held = []
-        asked: list[Edge] = [self]
+        edges: list[Edge] = [self]
         if parent.waits:
             parent.awaited -= 1
             if parent.awaited:
                 parent._hold(self._last)
                 return
-            parent.awaited, asked = len(parent.below), parent.below
+            parent.awaited, edges = len(parent.below), parent.below
         if parent._parent is None:
-            parent._merge(self._last, asked)
+            parent._merge(self._last, edges)
         else:
-            parent._end_round(self._last, asked)
+            parent._end_round(self._last, edges)
 
-    def _merge(self, client: int, asked: "list[Edge]") -> None:
+    def _merge(self, client: int, edges: "list[Edge]") -> None:
         tree = self._tree
         tree.recorder.merge(client, tree.round, set(self._held))
         tree.round += 1
         self._held, self.version = [], tree.recorder.version
-        self.answer(asked)
+        self.answer(edges)
 
     def _go_on(self) -> None:
         """Answers when it is back, and sees to those that have come since."""

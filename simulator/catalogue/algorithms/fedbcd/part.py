@@ -59,6 +59,7 @@ class BlockDescent(SumsOutputs, Algorithm):
     def sampler(
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
+        """Returns the minibatches of a run, of which all steps of a job share one."""
         return minibatches(self, seed, pools, protocol, steps=1)
 
     def check(self, problem: "Problem", protocol: Protocol) -> None:

@@ -207,6 +207,7 @@ class Weigh(WeightPart):
         return self.model_dump(mode="json") | {"weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
+        """Yields those of the staleness weight."""
         yield from self.weight.biases(protocol, num_clients)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
@@ -367,6 +368,7 @@ class LimitByStaleness(AdjustPart):
 
     @property
     def numbers(self) -> dict[str, float]:
+        """Options in which runs of one program may differ."""
         return {"staleness_threshold": self.staleness_threshold}
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array:
@@ -426,9 +428,11 @@ class Optimise(AdjustPart):
         return optimizing.start(self._rule, problem, weights)
 
     def scaled(self, step_size: Array, version: Array) -> Array:
+        """Returns the step size with the optimiser's learning rate."""
         return self._rule.scaled(step_size, version)
 
     def ahead(self, weights: Array, state: object, step_size: Array) -> Array:
+        """Returns the model, or where the optimiser leads it."""
         return self._rule.ahead(weights, state, step_size)
 
     def __call__(

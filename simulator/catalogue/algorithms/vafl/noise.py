@@ -82,7 +82,7 @@ class Draw(NamedTuple):
         std: Standard deviation of the noise on the embedding.
     """
 
-    weights: Float[Array, "*W ..."]
+    weights: Float[Array, "..."]
     worker: Int[Array, "*W"]
     job: Int[Array, "*W"]
     samples: Int[Array, "*W S"]
