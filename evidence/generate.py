@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 from PIL import Image
 
-from stalesim.analysis import choices, claims, summary, timelines
+from stalesim.analysis import choices, claims, tables, timelines
 from stalesim.analysis.claims.measured import measure
 from stalesim.analysis.frames import Study
 from stalesim.analysis.markup import literal
@@ -80,9 +80,7 @@ def take_in(study: Study) -> None:
     if is_world(manifest):
         take_in_world(study, folder)
         return
-    rows = summary.summary(study).drop(columns=["commits/real s"])
-    rows.columns = [_one_line(name) for name in rows.columns]
-    rows = rows.map(_one_line)
+    rows = tables.plain(tables.results(study))
     rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     claims.evaluate(study).to_csv(folder / "claims.csv", index=False)
     scenario = manifest["scenario"]
@@ -132,10 +130,6 @@ def take_in_attack(attacked: Path, folder: Path) -> None:
             (image.width // 2, image.height // 2), Image.Resampling.LANCZOS
         )
         small.save(FIGURES / f"{folder.name}.png", optimize=True)
-
-
-def _one_line(cell: object) -> object:
-    return cell.replace("\n", " ") if isinstance(cell, str) else cell
 
 
 def take_in_world(study: Study, folder: Path) -> None:

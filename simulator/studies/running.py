@@ -225,7 +225,7 @@ def simulate(
         replace = {**(replace or {}), "replicates": replicates}
     for key, value in (replace or {}).items():
         text = json.dumps(value, default=np.generic.item)
-        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {})
+        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {}, Scenario)
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = with_objects(

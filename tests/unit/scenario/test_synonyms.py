@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from stalesim import load, resume, simulate, sweep
+from stalesim import load, resume, simulate
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads, loads_any, to_yaml, validated
 from stalesim.simulator.scenario.schema import schema
@@ -173,7 +173,8 @@ def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
     assert resume(tmp_path / "study").manifest["runs"] == study.manifest["runs"]
     assert not any(f'"{word}"' in stored for word in {*KEYS} - {"speed"})
     for key in ("algorithm.batch_size", "algorithm.batch"):
-        swept = sweep(ours, {key: [2, 3]}, tmp_path / "swept")
+        changes = {"sweep": {key: [2, 3]}}
+        swept = simulate(ours, tmp_path / "swept", replace=changes)
     assert [run["parameters"] for run in load(tmp_path / "swept").manifest["runs"]] == [
         {"algorithm.batch": 2},
         {"algorithm.batch": 3},
