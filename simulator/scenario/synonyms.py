@@ -33,11 +33,11 @@ KEYS = {
     "speed": ("power",),
     "staleness_weight": ("weight",),
 }
-"""Words for keys: ours, and a key beside it where ours alone has several meanings."""
-FATES = {"cancel": "stop", "discard": "reject"}
+"""Words for keys: ours, and a key next to it where ours alone has several meanings."""
+LATE = {"cancel": "stop", "discard": "reject"}
 VALUES = {
-    "beyond": FATES,
-    "late": FATES,
+    "beyond": LATE,
+    "late": LATE,
     "record": {"full": "everything"},
     "sampling": {"without_replacement": "distinct"},
     "scale": {"minmax": "unit"},
@@ -62,7 +62,7 @@ class Synonyms:
         """Returns a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A word stands next to ours.
         """
         return self._entries(tree, (), (), tree)
 
@@ -72,7 +72,7 @@ class Synonyms:
         """Returns keys and value of an override of a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A word stands next to ours.
         """
         whole, node = replace(tree, keys, value, nulls_remove=False), value
         for key in reversed(keys):
@@ -114,7 +114,7 @@ class Synonyms:
                 if key in node:
                     raise LocatedError(
                         f"{'.'.join(map(str, place))} must stand alone, but means the "
-                        f"same as {key} beside it; remove one of them",
+                        f"same as {key}, which is there, too; remove one of them",
                         place,
                     )
         return found
