@@ -181,10 +181,6 @@ def sampler_of(
 def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
     """Refuses models that keep statistics of batches for which there is no place.
 
-    Args:
-        algorithm: The algorithm of the scenario.
-        counts: The counts of the problem's model.
-
     Raises:
         ScenarioError: One line with the rule and the remedy.
     """

@@ -78,12 +78,7 @@ class ClientTable(NamedTuple):
 
     @classmethod
     def empty(cls, num_clients: int, like: Vector) -> "ClientTable":
-        """Returns a table of zeros.
-
-        Args:
-            num_clients: K.
-            like: A vector.
-        """
+        """Returns a table of zeros."""
         zeros = jnp.zeros_like(like)
         entries = jnp.zeros((num_clients, *like.shape), like.dtype)
         counts = jnp.zeros(num_clients, jnp.int32)
