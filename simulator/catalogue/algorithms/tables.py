@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ...engine.algorithm import (
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     model_and_gradient,
@@ -186,7 +186,7 @@ class TableMethod(Algorithm):
     stage: ClassVar[type[TableStage]]
     """What the server keeps, and makes of it."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":
