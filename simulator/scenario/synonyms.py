@@ -33,11 +33,10 @@ KEYS = {
     "speed": ("power",),
     "staleness_weight": ("weight",),
 }
-"""Words for keys: ours, and a key beside it where ours alone has several meanings."""
-FATES = {"cancel": "stop", "discard": "reject"}
+"""Words for keys: ours, and another key of its class where ours has several meanings."""
 VALUES = {
-    "beyond": FATES,
-    "late": FATES,
+    "beyond": {"cancel": "stop", "discard": "reject"},
+    "late": {"cancel": "stop", "discard": "reject"},
     "record": {"full": "everything"},
     "sampling": {"without_replacement": "distinct"},
     "scale": {"minmax": "unit"},
@@ -62,7 +61,7 @@ class Synonyms:
         """Returns a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A mapping has a word and ours.
         """
         return self._entries(tree, (), (), tree)
 
@@ -72,7 +71,7 @@ class Synonyms:
         """Returns keys and value of an override of a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A mapping has a word and ours.
         """
         whole, node = replace(tree, keys, value, nulls_remove=False), value
         for key in reversed(keys):
@@ -113,8 +112,8 @@ class Synonyms:
                 self._found[place] = key
                 if key in node:
                     raise LocatedError(
-                        f"{'.'.join(map(str, place))} must stand alone, but means the "
-                        f"same as {key} beside it; remove one of them",
+                        f"{'.'.join(map(str, place))} must be left out where {key} is "
+                        f"given, which means the same; remove one of them",
                         place,
                     )
         return found

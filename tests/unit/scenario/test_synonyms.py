@@ -133,13 +133,15 @@ def test_a_word_is_read_where_only_a_later_kind_has_it() -> None:
         ),
     ],
 )
-def test_a_word_beside_ours_is_refused(before: str, after: str, words: str) -> None:
+def test_a_word_and_ours_together_are_refused(
+    before: str, after: str, words: str
+) -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(OURS.replace(before, after), "it")
     assert str(caught.value).startswith(words)
-    assert "must stand alone, but means the same as" in str(caught.value)
+    assert "must be left out where" in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(ScenarioError, match="must stand alone, but means the same"):
+    with pytest.raises(ScenarioError, match="which means the same; remove one of them"):
         validated(yaml.safe_load(OURS.replace(before, after)))
 
 
