@@ -13,6 +13,7 @@ from ..parts.base import LocatedError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
 from .dialect import Keys
+from .grid import RANDOM
 from .study import merge, replace
 
 KEYS = {
@@ -33,7 +34,7 @@ KEYS = {
     "speed": ("power",),
     "staleness_weight": ("weight",),
 }
-"""Words for keys: ours, and another key of its class where ours has several meanings."""
+"""Words for keys: ours, and a further key of its class if ours has several meanings."""
 VALUES = {
     "beyond": {"cancel": "stop", "discard": "reject"},
     "late": {"cancel": "stop", "discard": "reject"},
@@ -140,7 +141,7 @@ class Synonyms:
         return found
 
     def _swept(self, value: Any, here: Keys, key: str, whole: Mapping[str, Any]) -> Any:
-        """Returns what an entry of a dotted key takes: values, or a law of them."""
+        """Returns the values of a dotted key: some, by name, of a range or a law."""
         at = tuple(key.split("."))
 
         def each(value: Any) -> Any:
@@ -150,8 +151,9 @@ class Synonyms:
             return type(value)(map(each, value))
         if not isinstance(value, Mapping):
             return each(value)
-        named = {k: each(v) if isinstance(v, Mapping) else v for k, v in value.items()}
-        return Synonyms(Scipy).replaced(named)
+        if RANDOM in here[:-1]:
+            return Synonyms(Scipy).replaced(value)
+        return {name: each(named) for name, named in value.items()}
 
     def _dotted(self, text: str, whole: Mapping[str, Any]) -> str:
         keys = text.split(".")
