@@ -63,7 +63,8 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or (), at or (), maps or ())
+        for path in printing.draw(study, forms, styles or (), at or (), maps or ()):
+            out.say(f"Figure: {path}")
 
 
 @app.command(rich_help_panel="Results")
@@ -104,7 +105,9 @@ def tables(
             f"{folder}: must be a study with numerics to have results, but is a "
             f"timeline; write its tables by stalesim report"
         )
-    tabulating.write(study, at or (), file, latex=latex, explained=explained)
+    tabulating.write(study, at or (), file, latex=latex)
+    if explained:
+        printing.show_legend(study, at or ())
 
 
 @app.command(rich_help_panel="Results")
