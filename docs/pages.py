@@ -17,7 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
-from pages_scenario import scenario_keys  # noqa: E402
+import pages_scenario  # noqa: E402
+from pages_scenario import cell  # noqa: E402
 from stalesim.simulator.parts import lazy  # noqa: E402
 
 MARK = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
@@ -31,13 +32,16 @@ PLACES = {
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages of evidence with their figures."""
+    """Adds the pages of evidence with their figures, and those of scenarios' keys."""
     from mkdocs.structure.files import File
 
     own = [ROOT / "evidence/README.md", *(ROOT / "evidence/pages").rglob("*.*")]
     for path in sorted(own):
         if uri := uri_of(path.relative_to(ROOT).as_posix()):
             files.append(File.generated(config, uri, abs_src_path=str(path)))
+    for uri, text in pages_scenario.scenario_pages().items():
+        if uri != pages_scenario.FIRST:
+            files.append(File.generated(config, uri, content=text))
     return files
 
 
@@ -52,6 +56,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         uri = uri_of(path)
         if uri is None:
             return f"{text} (`{path}`)"
+        if uri == pages_scenario.FIRST:
+            uri = pages_scenario.homes().get(anchor[1:], uri)
         return f"[{text}]({relpath(uri, here.parent)}{anchor})"
 
     return LINK.sub(link, written(markdown))
@@ -127,7 +133,7 @@ def _parameters(command: Any) -> Iterator[str]:
         names = [*one.opts, *one.secondary_opts]
         name = one.name.upper() if argument else "`, `".join(names)
         default = "required" if one.required else _default(one.default)
-        yield f"| `{name}` | {default} | {_cell(getattr(one, 'help', '') or '')} |"
+        yield f"| `{name}` | {default} | {cell(getattr(one, 'help', '') or '')} |"
 
 
 def _default(value: Any) -> str:
@@ -145,7 +151,7 @@ def columns() -> str:
         parts += [f"## {table}", "", "| column | type | unit | meaning |"]
         parts += ["| --- | --- | --- | --- |"]
         parts += [
-            f"| `{name}` | {c.dtype} | {c.unit} | {_cell(c.meaning)} |"
+            f"| `{name}` | {c.dtype} | {c.unit} | {cell(c.meaning)} |"
             for name, c in of_table.items()
         ]
         parts.append("")
@@ -183,8 +189,8 @@ def theory() -> str:
                 text = ast.get_docstring(node) or ""
                 source = re.search(r"Source:(.*?)(?:\n\n|$)", text, re.DOTALL)
                 if source:
-                    first = _cell(text.split("\n\n")[0])
-                    cited = _cell(source[1])
+                    first = cell(text.split("\n\n")[0])
+                    cited = cell(source[1])
                     parts.append(f"| `{node.name}` | {first} | {cited} |")
         parts.append("")
     return "\n".join(parts)
@@ -215,12 +221,19 @@ def words() -> str:
     )
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|")
+def synonyms() -> str:
+    """Returns the words that a scenario may have in place of ours."""
+    from stalesim.simulator.scenario.synonyms import KEYS, VALUES
+
+    lines = ["| you can write | for |", "| --- | --- |"]
+    lines += [f"| `{word}` | `{ours}` |" for word, (ours, *_) in KEYS.items()]
+    for key, words in VALUES.items():
+        lines += [f"| `{key}: {w}` | `{key}: {ours}` |" for w, ours in words.items()]
+    return "\n".join(lines)
 
 
 GENERATED: dict[str, Callable[[], str]] = {
-    "scenario": scenario_keys,
+    "scenario": lambda: pages_scenario.scenario_pages()[pages_scenario.FIRST],
     "commands": commands,
     "columns": columns,
     "simulator": public("stalesim.simulator"),
@@ -228,4 +241,5 @@ GENERATED: dict[str, Callable[[], str]] = {
     "theory": theory,
     "fits": fits,
     "words": words,
+    "synonyms": synonyms,
 }

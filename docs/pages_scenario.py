@@ -1,4 +1,4 @@
-"""Every key of a scenario: type, default and meaning, from the classes' schema."""
+"""The reference of scenarios, from the schema of the classes: a page for each topic."""
 
 import ast
 import inspect
@@ -7,114 +7,94 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-FAMILIES = {
-    "protocols": ("Protocols", "a protocol"),
-    "algorithms": ("Algorithms", "an algorithm"),
-    "stages": ("Stages of a chain", "a stage"),
-    "compressors": ("Compressors", "a compressor"),
-    "weights": ("Staleness weights", "a staleness weight"),
-    "data": ("Data", "a data set"),
-    "partitions": ("Partitions", "a partition"),
-    "models": ("Models", "a model"),
-    "laws": ("Laws of durations", "a law of durations"),
-    "claims": ("Claims", "a claim"),
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST = "reference/scenario.md"
+PAGES = {
+    "problem": "problem losses",
+    "data": "data",
+    "partitions": "partitions",
+    "models": "models",
+    "clients": "clients server job availability slowdowns preferences local_steps",
+    "laws": "laws",
+    "protocols": "protocols graphs deadlines buffer_sizes concurrency",
+    "algorithms": "algorithms weights step_sizes",
+    "stages": "stages compressors",
+    "privacy": "privacy accounts accountants",
+    "runs": "stop evaluate sweep tune compare engine timeline probe",
+    "metrics": "metrics",
+    "claims": "claims",
 }
-"""Kinds of parts, each with its heading and what one of them is called."""
+"""Kinds of parts, and keys with mappings, that a page describes."""
+WORDS = {"laws": "delay distributions", "stages": "stages of a chain"}
 ORDER = (
     *("name", "source", "question", "seed", "replicates", "problem", "clients"),
     *("server", "protocol", "algorithm", "privacy", "stop", "evaluate", "engine"),
     *("timeline", "probe", "record", "variants", "sweep", "claims", "looks"),
 )
 """Keys of a study, as scenario files have them."""
-LIMITS = {
-    "minimum": "at least",
-    "exclusiveMinimum": "above",
-    "maximum": "at most",
-    "exclusiveMaximum": "below",
-}
-HEAD = ("| key | value | by default | meaning |", "| --- | --- | --- | --- |")
+LISTS = ("chain", "claims", "slowdowns")
+LIMITS = {"minimum": "≥", "exclusiveMinimum": ">"}
+LIMITS |= {"maximum": "≤", "exclusiveMaximum": "<"}
+HEAD = ("| key | type | default | description |", "| --- | --- | --- | --- |")
+NAMES = ("| name | description |", "| --- | --- |")
 SEVERAL = 3
 """Parts of a kind with the same key from which it is shown once for all of them."""
-MOST_NAMES = 7
-"""Names that a cell lists; longer lists are shown once, at the end."""
-TYPES = {
-    "integer": "whole number",
-    "number": "number",
-    "string": "text",
-    "boolean": "true or false",
-    "object": "mapping",
-}
+TYPES = {"string": "text", "boolean": "true or false", "object": "mapping"}
+PER_CLIENT = "a number, an expression in m and M, or a list with one number per client"
+FENCED = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(?:^|[,;:]? )?\(?\b(?:decisions? )?[AFMV]-\d\d\b(?:[.:] )?\)?")
+"""A number of a decision, which tells a user nothing."""
 
 
 @cache
-def scenario_keys() -> str:
-    """Returns the reference of scenarios as Markdown."""
+def scenario_pages() -> dict[str, str]:
+    """Returns the pages by their address in the site; of the first one, the keys."""
     from stalesim.simulator.parts.attached import extras
-    from stalesim.simulator.parts.catalogue import own
     from stalesim.simulator.scenario.grid import Range
     from stalesim.simulator.scenario.scenario import Scenario
     from stalesim.simulator.scenario.setting import WorldScenario
 
-    schema = Scenario.model_json_schema()
-    world = WorldScenario.model_json_schema()
-    ranges = {"Range": Range.model_json_schema()}  # of the sweep, which has no classes
-    worlds = [
-        (name, world.kind, world.scenario())
-        for name, extra in extras().items()
-        for world in extra.worlds
-    ]
-    schemas = {of: of.model_json_schema() for _, _, of in worlds}
-    added = {k: of for tree in schemas.values() for k, of in tree["$defs"].items()}
-    definitions = added | world["$defs"] | schema["$defs"] | ranges
-    families = {kind: [part.__name__ for part in own(kind)] for kind in FAMILIES}
-    classes = _classes(Scenario, WorldScenario, *schemas)
-    writer = _Writer(definitions, families, classes)
-    properties = {key: schema["properties"][key] for key in _ordered(schema)}
-    study = schema | {"properties": properties}
-    parts = ["## A study", "", *writer.table("Scenario", study), ""]
-    own = {"properties": {"job": world["properties"]["job"]}}
-    parts += ["In a world without a problem, for `stalesim timeline`, also:", ""]
-    parts += [*writer.table("WorldScenario", own), ""]
-    for key, of in (*properties.items(), ("job", own["properties"]["job"])):
-        parts += writer.chapter(key, of)
-    parts += writer.chapter("sweep", {"$ref": "#/$defs/Range"})
-    for name, kind, scenario in worlds:
-        found = schemas[scenario]["properties"]
-        mine = {k: of for k, of in found.items() if k not in properties}
-        mine["stop"] = found["stop"]
-        told = (
-            f"A world of {kind} ([{name}](../extras/{name}.md)) has name, source, "
-            f"question, seed, replicates, record, variants and sweep, and:"
-        )
-        parts += [f"## A world of {kind}", "", told, ""]
-        parts += [*writer.table(scenario.__name__, {"properties": mine}), ""]
-        for key, of in mine.items():
-            parts += writer.chapter(key, of)
-    parts += writer.lists()
-    topics = [part.removeprefix("## ") for part in parts if part.startswith("## ")]
-    plain = [re.sub(r" <a .*", "", topic) for topic in topics]
-    links = [f"[{topic}](#{slug(topic)})" for topic in plain]
-    return "\n".join(["Topics: " + ", ".join(links) + ".", "", *parts])
+    study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
+    worlds = [(name, of) for name, extra in extras().items() for of in extra.worlds]
+    schemas = {of.scenario(): of.scenario().model_json_schema() for _, of in worlds}
+    definitions = {"Range": Range.model_json_schema()}
+    for schema in (*schemas.values(), world, study):
+        definitions |= schema["$defs"]
+    keys = study["properties"]
+    keys = {key: keys[key] for key in ORDER if key in keys} | keys
+    definitions["Scenario"] = study | {"properties": keys}
+    writer = _Writer(definitions, _classes(Scenario, WorldScenario, *schemas))
+    first = "\n".join(writer.table("Scenario"))
+    found = {FIRST: first.replace("](#", "](scenario.md#")}
+    keys |= {"job": world["properties"]["job"], "sweep": {"$ref": "#/$defs/Range"}}
+    inner = {name: [*writer.page(name, of.split(), keys)] for name, of in PAGES.items()}
+    inner["worlds"] = ["# Other worlds", ""]
+    for (name, world), (of, schema) in zip(worlds, schemas.items(), strict=True):
+        mine = schema["properties"]
+        mine = {key: mine[key] for key in mine if key not in keys or key == "stop"}
+        definitions[of.__name__] = {"properties": mine}
+        inner["worlds"] += [f"## A world of {world.kind}", ""]
+        inner["worlds"] += [f"See [{name}](../../extras/{name}.md).", ""]
+        inner["worlds"] += [*writer.table(of.__name__), "", *writer.mappings(mine)]
+    for name, lines in inner.items():
+        text = "\n".join(lines).replace("](#", "](../scenario.md#")
+        found[f"reference/scenario/{name}.md"] = text
+    return found
 
 
-def anchor(name: str) -> str:
-    """Returns a mark that links lead to, also on a code host."""
-    return f'<a id="{name}"></a>'
-
-
-def slug(heading: str) -> str:
-    """Returns the anchor that a code host gives a heading."""
-    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
-
-
-def _ordered(schema: dict[str, Any]) -> list[str]:
-    """Returns the keys of a study as scenario files have them; others at the end."""
-    known = list(schema["properties"])
-    return [key for key in ORDER if key in known] + [k for k in known if k not in ORDER]
+@cache
+def homes() -> dict[str, str]:
+    """Returns the page of each anchor."""
+    pages = scenario_pages().items()
+    return {a: page for page, text in pages for a in re.findall(r"{ #([\w-]+) }", text)}
 
 
 class _Writer:
@@ -122,132 +102,115 @@ class _Writer:
 
     Args:
         definitions: Definitions of the schema, by the name of the class.
-        families: Classes of each kind of part.
         classes: Classes by name, whose attributes have docstrings.
     """
 
-    def __init__(
-        self,
-        definitions: dict[str, Any],
-        families: dict[str, list[str]],
-        classes: dict[str, type],
-    ) -> None:
-        self._definitions, self._families = definitions, families
-        self._classes = classes
-        self._seen: set[str] = set()
-        self._lists: dict[tuple[str, ...], int] = {}
-        """Long lists of names, each with its number; every one is shown once."""
-        self._common_lines: dict[str, dict[str, str]] = {}
-        self._keys: dict[str, str] = {}
-        for referred, key in _references(definitions):
-            self._keys.setdefault(referred, key)
+    def __init__(self, definitions: dict[str, Any], classes: dict[str, type]) -> None:
+        from stalesim.simulator.parts.catalogue import BASES, own
 
-    def chapter(self, key: str, of: dict[str, Any]) -> list[str]:
-        """Returns the classes below a key of a study that no earlier one has shown.
+        self._definitions, self._classes = definitions, classes
+        self._members: dict[str, list[str]] = {}
+        """Classes of each kind of parts."""
+        self._records: dict[str, dict[str, str]] = {}
+        """Names of the parts of other kinds, with what they mean."""
+        topics = " ".join(PAGES.values()).split()
+        for kind in (kind for kind in BASES if kind in topics):
+            parts: Any = own(kind)
+            if isinstance(parts[0], type):
+                self._members[kind] = [part.__name__ for part in parts]
+            else:
+                self._records[kind] = {part.name: part.meaning for part in parts}
+        members = self._members.items()
+        self._kind_of = {name: kind for kind, names in members for name in names}
+        self._shown = {*self._kind_of}
+        self._keys: dict[str, dict[str, None]] = {}
+        """Keys that hold a class."""
+        for of in definitions.values():
+            for key, what in of.get("properties", {}).items():
+                for name in _referred(what):
+                    self._keys.setdefault(name, {})[key] = None
+        self._shared = {kind: self._repeated(kind) for kind in self._members}
 
-        Kinds of parts have headings of their own, with what their options need.
-        """
-        found: list[str] = []
-        self._collect(of, found)
-        family_of = {n: kind for kind, names in self._families.items() for n in names}
-        plain: list[str] = []
-        of_kind: dict[str, list[str]] = {}
-        inside = ""
-        for name in found:
-            inside = family_of.get(name, inside)
-            (of_kind.setdefault(inside, []) if inside else plain).append(name)
-        lines = [f"## `{key}`", "", *self.sections(plain)] if plain else []
-        for kind, names in of_kind.items():
-            lines += [f"## {FAMILIES[kind][0]} {anchor(kind)}", ""]
-            lines += self._common_of(kind)
-            others = [name for name in names if name not in self._families[kind]]
-            lines += self.sections([*self._families[kind], *others])
-        return lines
+    def page(self, name: str, topics: list[str], keys: dict[str, Any]) -> Iterator[str]:
+        """Yields the lines of a page, with each mapping that no earlier one has."""
+        yield from [f"# {_words(name).capitalize()} {{ #{name} }}", ""]
+        for topic in topics:
+            if topic not in self._members and topic not in self._records:
+                yield from self.mappings(keys.get(topic, {}))
+                continue
+            if topic != name:
+                yield from [f"## {_words(topic).capitalize()} {{ #{topic} }}", ""]
+            yield from NAMES
+            for one, meaning in self._records.get(topic, {}).items():
+                yield f"| `{one}` | {cell(meaning)} |"
+            yield from [*self._index(topic), ""]
+            for one in self._members.get(topic, ()):
+                yield from self._section(one)
+                yield from self.mappings(self._definitions[one])
 
-    def _collect(self, of: dict[str, Any], found: list[str]) -> None:
-        """Adds the classes that a key refers to, in the order of their keys."""
-        inner: list[str] = []
-        for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(of)):
-            if name not in self._seen and name in self._definitions:
-                self._seen.add(name)
-                inner.append(name)
-        family = {n for names in self._families.values() for n in names}
-        for name in sorted(inner, key=lambda each: each in family):
-            found.append(name)
-            self._collect(self._definitions[name].get("properties", {}), found)
+    def mappings(self, of: dict[str, Any]) -> Iterator[str]:
+        """Yields a section for each mapping below some keys that has none yet."""
+        for name in _referred(of):
+            if name not in self._shown:
+                self._shown.add(name)
+                yield from self._section(name)
+                yield from self.mappings(self._definitions[name])
 
-    def sections(self, names: list[str]) -> list[str]:
-        """Returns a section for each class."""
-        lines = []
-        for name in names:
-            about = self._definitions[name].get("description", "")
-            lines += [f"### {self._heading(name)} {anchor(name)}", ""]
-            lines += [about, ""]
-            lines += [*self.table(name, self._definitions[name]), ""]
-        return lines
+    def _index(self, kind: str) -> Iterator[str]:
+        """Yields rows for the parts of a kind, and the keys that several share."""
+        for name in self._members.get(kind, ()):
+            first = cell(self._about(name).partition("\n\n")[0])
+            yield f"| [{self._title(name)}](#{name}) | {first} |"
+        if rows := sorted(self._shared.get(kind, {}).values()):
+            yield from ["", f"### Shared keys {{ #{kind}-keys }}", "", *HEAD, *rows]
 
-    def table(self, name: str, schema: dict[str, Any]) -> Iterator[str]:
+    def _section(self, name: str) -> Iterator[str]:
+        title = self._title(name)
+        if name not in self._kind_of:
+            keys = ", ".join(f"`{key}`" for key in self._keys.get(name, ["sweep"]))
+            title = f"{keys}: {name}"
+        yield from [f"### {title} {{ #{name} }}", "", self._about(name), ""]
+        yield from [*self._example(name), "", *self.table(name), ""]
+
+    def table(self, name: str) -> Iterator[str]:
         """Yields the lines of a class's table."""
-        kinds = [kind for kind, names in self._families.items() if name in names]
-        common = self._common(kinds[0]) if kinds else {}
-        rows = self._rows(name, schema)
+        kind = self._kind_of.get(name, "")
+        common, rows = self._shared.get(kind, {}), self._rows(name)
         own = [row for key, row in rows.items() if common.get(key) != row]
         yield from [*HEAD, *own] if own else []
-        if listed := ", ".join(
-            f"`{key}`" for key in rows if common.get(key) == rows[key]
-        ):
-            yield from ["", f"Also [as above](#{kinds[0]}): {listed}."]
+        if shared := [f"`{key}`" for key in rows if common.get(key) == rows[key]]:
+            yield from ["", f"And {', '.join(shared)} ([shared](#{kind}-keys))."]
 
-    def _rows(self, name: str, schema: dict[str, Any]) -> dict[str, str]:
+    def _rows(self, name: str) -> dict[str, str]:
         """Returns the lines of a class's keys."""
         said = _attribute_docstrings(self._classes.get(name))
-        rows = {}
+        schema, rows = self._definitions[name], {}
         for key, of in schema.get("properties", {}).items():
             if "const" not in of:
                 needed = key in schema.get("required", ())
                 default = "required" if needed else _default(of)
-                meaning = _cell(said.get(key) or said.get(f"{key}_", ""))
+                meaning = cell(said.get(key) or said.get(f"{key}_", ""))
                 rows[key] = f"| `{key}` | {self._type(of)} | {default} | {meaning} |"
         return rows
 
-    def _common(self, kind: str) -> dict[str, str]:
+    def _repeated(self, kind: str) -> dict[str, str]:
         """Returns the lines that several parts of a kind share, the commonest each."""
-        if kind not in self._common_lines:
-            parts = [(n, self._definitions[n]) for n in self._families[kind]]
-            counts = Counter(row for part in parts for row in self._rows(*part).items())
-            often = [row for row, number in counts.most_common() if number >= SEVERAL]
-            self._common_lines[kind] = dict(reversed(often))
-        return self._common_lines[kind]
+        parts = map(self._rows, self._members[kind])
+        counts = Counter(row for rows in parts for row in rows.items())
+        often = [row for row, number in counts.most_common() if number >= SEVERAL]
+        return dict(reversed(often))
 
-    def _common_of(self, kind: str) -> list[str]:
-        """Returns the table of what several parts of a kind share, if anything."""
-        rows = sorted(self._common(kind).values())
-        return (
-            ["Keys that several of them share:", "", *HEAD, *rows, ""] if rows else []
-        )
-
-    def lists(self) -> list[str]:
-        """Returns the long lists of names that keys refer to."""
-        lines = ["## Lists of names", ""] if self._lists else []
-        for names, number in self._lists.items():
-            lines += [f"### List {number} {anchor(f'names-{number}')}", ""]
-            lines += [", ".join(f"`{name}`" for name in names) + ".", ""]
-        return lines
+    def _about(self, name: str) -> str:
+        return CODE.sub("", self._definitions[name].get("description", ""))
 
     def _title(self, name: str) -> str:
         properties = self._definitions[name].get("properties", {})
-        for key in ("kind", "law"):
-            if "const" in properties.get(key, {}):
-                return f"{key}: {properties[key]['const']}"
-        if named := getattr(self._classes.get(name), "named", ""):
-            return f"{named}: VARIANT"
-        return "law: NAME" if name == "Scipy" else name
-
-    def _heading(self, name: str) -> str:
-        title = self._title(name)
-        if title == name or any(name in family for family in self._families.values()):
-            return title
-        return f"{self._keys.get(name, 'sweep')}, {title}"
+        tags: list[Any] = [
+            properties.get(key, {}).get("const") for key in ("kind", "law")
+        ]
+        tags += [getattr(self._classes.get(name), "named", None)]
+        tags += ["lognorm"] if name == "Scipy" else []  # any of SciPy's
+        return next((f"`{tag}`" for tag in tags if tag), name)
 
     def _type(self, of: dict[str, Any]) -> str:
         if "$ref" in of:
@@ -255,51 +218,99 @@ class _Writer:
             return f"[{self._title(name)}](#{name})"
         if "const" in of:
             return f"`{of['const']}`"
-        if len(of.get("enum", ())) > MOST_NAMES:
-            names = tuple(of["enum"])
-            number = self._lists.setdefault(names, len(self._lists) + 1)
-            return f"one of [{len(names)} names](#names-{number})"
         if "enum" in of:
-            return " or ".join(f"`{value}`" for value in of["enum"])
+            return self._names(of["enum"])
         if "description" in of:
-            return of["description"]
-        choices = of.get("anyOf") or of.get("oneOf")
-        if choices:
+            return of["description"].replace(PER_CLIENT, "[per client](#per-client)")
+        if choices := of.get("anyOf") or of.get("oneOf"):
             return self._choice(choices)
         if of.get("type") == "array":
-            return f"list of {self._items(of)}"
+            inner = of.get("prefixItems") or [of.get("items", {})]
+            return f"list of {', '.join(map(self._type, inner))}"
         inner = of.get("additionalProperties")
         if of.get("type") == "object" and isinstance(inner, dict) and inner:
             return f"mapping of names to {self._type(inner)}"
-        limits = [f"{word} {of[key]:g}" for key, word in LIMITS.items() if key in of]
-        return " ".join([TYPES.get(of.get("type", ""), "any value"), *limits])
+        limits = [f"{sign} {of[key]:g}" for key, sign in LIMITS.items() if key in of]
+        kind = of.get("type", "anything")
+        return " ".join([TYPES.get(kind, kind), *limits])
 
-    def _items(self, of: dict[str, Any]) -> str:
-        if "prefixItems" in of:
-            return ", ".join(self._type(item) for item in of["prefixItems"])
-        return self._type(of.get("items", {}))
+    def _names(self, names: list[str]) -> str:
+        """Returns names to choose from; those of a kind are a link."""
+        kinds = [kind for kind, of in self._records.items() if {*of} <= {*names}]
+        known = {name for kind in kinds for name in self._records[kind]}
+        links = [f"[{_words(kind)}](#{kind})" for kind in kinds]
+        return " or ".join([*links, *(f"`{n}`" for n in names if n not in known)])
 
     def _choice(self, choices: list[dict[str, Any]]) -> str:
-        named = {c["$ref"].rsplit("/", 1)[1] for c in choices if "$ref" in c}
-        for kind, family in self._families.items():
-            if len(named) > 1 and named <= set(family):
-                rest = [c for c in choices if "$ref" not in c]
-                link = f"[{FAMILIES[kind][1]}](#{kind})"
-                return " or ".join([link, *self._known(rest)])
-        return " or ".join(self._known(choices))
+        """Returns types to choose from; all parts of a kind are a link."""
+        found = {}
+        for choice in choices:
+            kind = self._kind_of.get(choice.get("$ref", "").rpartition("/")[2], "")
+            if len(self._members.get(kind, ())) > 1:
+                found[f"[{_words(kind)}](#{kind})"] = None
+            elif choice.get("type") != "null":
+                found[self._type(choice)] = None
+        return " or ".join(found)
 
-    def _known(self, choices: list[dict[str, Any]]) -> list[str]:
-        """Returns the types of some choices, each once, without null."""
-        types = (self._type(c) for c in choices if c.get("type") != "null")
-        return list(dict.fromkeys(types))
+    def _example(self, name: str) -> Iterator[str]:
+        """Yields the shortest example of a part that scenarios and pages have."""
+        if name not in self._kind_of:
+            return
+        check, fit = self._classes[name].model_validate, []
+        for tree in _written().get(self._title(name).strip("`"), ()):
+            with suppress(ValueError):
+                check(tree)
+                fit.append(_dumped(tree))
+        if fit:
+            key = (
+                next(iter(self._keys[name]))
+                if self._kind_of[name] != "laws"
+                else "compute"
+            )
+            entry = f"{key}:\n  - " if key in LISTS else f"{key}: "
+            yield from ["```yaml", entry + CODE.sub("", min(fit, key=len)), "```"]
 
 
-def _references(definitions: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the names of classes with a key that holds one."""
-    for of in definitions.values():
-        for key, what in of.get("properties", {}).items():
-            for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(what)):
-                yield name, key
+def _dumped(tree: Any) -> str:
+    """Returns a line of YAML."""
+    from stalesim.simulator.scenario import dialect
+
+    text = yaml.dump(
+        tree, None, dialect.Dumper, default_flow_style=True, sort_keys=False
+    )
+    return " ".join(text.split())
+
+
+@cache
+def _written() -> dict[str, list[dict[str, Any]]]:
+    """Returns the mappings of all scenarios and pages that name a part, by its name."""
+    from stalesim.simulator.scenario import dialect
+
+    files = [*ROOT.glob("scenarios/**/*.yaml"), ROOT / "docs/reference/examples.yaml"]
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    for path in ROOT.glob("docs/**/*.md"):
+        texts += FENCED.findall(path.read_text(encoding="utf-8"))
+    found: dict[str, list[dict[str, Any]]] = {}
+    left: list[Any] = [yaml.load(text, dialect.Loader) for text in texts]
+    while left:
+        tree = left.pop()
+        if isinstance(tree, dict):
+            for name in (tree.get("kind"), tree.get("law"), *[*tree][:1]):
+                if isinstance(name, str):
+                    found.setdefault(name, []).append(tree)
+            left += tree.values()
+        elif isinstance(tree, list):
+            left += tree
+    return found
+
+
+def _referred(of: Any) -> list[str]:
+    """Returns the names of the classes that a part of a schema refers to."""
+    return re.findall(r'"#/\$defs/(\w+)"', json.dumps(of))
+
+
+def _words(kind: str) -> str:
+    return WORDS.get(kind, kind.replace("_", " "))
 
 
 def _default(of: dict[str, Any]) -> str:
@@ -308,8 +319,9 @@ def _default(of: dict[str, Any]) -> str:
     return f"`{json.dumps(of['default'])}`".replace('"', "")
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|")
+def cell(text: str) -> str:
+    """Returns a text as a cell of a table, without numbers of decisions."""
+    return " ".join(CODE.sub("", text).split()).replace("|", r"\|")
 
 
 def _classes(*roots: type) -> dict[str, type]:
@@ -339,12 +351,11 @@ def _own_docstrings(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
-    for before, after in pairwise(body):
-        if (
-            isinstance(before, ast.AnnAssign)
-            and isinstance(before.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            found[before.target.id] = inspect.cleandoc(str(after.value.value))
+    for pair in pairwise(body):
+        match pair:
+            case (
+                ast.AnnAssign(target=ast.Name(id=key)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[key] = inspect.cleandoc(text)
     return found

@@ -251,11 +251,6 @@ def _tally(claimed: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def readme_summary() -> str:
-    """Returns the README's summary."""
-    return experiments.on_own_data(experiments.read(ROOT / experiments.LISTED))
-
-
 def experiments_page() -> str:
     """Returns the table of experiments, and links to all other studies."""
     listed = experiments.read(ROOT / experiments.LISTED)
@@ -290,6 +285,7 @@ def documents() -> dict[Path, str]:
     """Returns everything that is generated, by file."""
     claimed = reproduction()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    sentence = experiments.decided(experiments.read(ROOT / experiments.LISTED))
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     found = {
@@ -304,7 +300,7 @@ def documents() -> dict[Path, str]:
         PAGES / "evidence.md": PART.sub(
             _part, (PAGES / "evidence.md").read_text(encoding="utf-8")
         ),
-        ROOT / "README.md": f"{before}{BEGIN}\n{readme_summary()}\n{END}{after}",
+        ROOT / "README.md": f"{before}{BEGIN}\n{sentence}\n{END}{after}",
         PAGES / "experiments.md": experiments_page(),
         PAGES / "reproduction.md": (
             f"# Every claim, and whether it holds\n\n{NOTE}\n"

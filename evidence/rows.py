@@ -260,6 +260,37 @@ def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=pd.Index(columns))
 
 
+def _on_own_data(judged: pd.DataFrame) -> pd.DataFrame:
+    """Returns the sentences that were judged on a paper's own data at its size."""
+    less = judged["data"].str.contains(PARTIAL)
+    less |= judged["data"].str.startswith("synthetic")
+    return judged[~judged["how"].isin([VARIANT, SETTING]) & ~less]
+
+
+def decided(rows: list[Row], root: Path = ROOT) -> str:
+    """Returns how many sentences of each paper are decided; a panel can refute one."""
+    theirs = _on_own_data(sentences(rows, root)).query("how == @COUNTED")
+    said = theirs["says"].str.partition(": ")[2]
+    by = [theirs["row"].str.partition("-")[0], said]
+    together = theirs["verdict"].groupby(by).agg(lambda each: _together([*each]))
+    found, none = [], []
+    for name in ("MAPA", "VAFL", "BCD", "ADP"):
+        mine = together[together.index.get_level_values(0) == name]
+        holds, fails = int((mine == HOLDS).sum()), int((mine == FAILS).sum())
+        title = PAPERS[name].split(" (")[0]
+        if holds + fails:
+            how = f"({holds} hold, {fails} do not)"
+            found.append(f"{holds + fails} sentences of {title} {how}")
+        else:
+            none.append(title)
+    return (
+        "On the data and at the size of the papers, the runs decide\n"
+        f"{' and '.join(found)}, and none of {' or '.join(none)}:\n"
+        "[every experiment](evidence/pages/experiments.md) has them, and those on "
+        "smaller or synthetic data."
+    )
+
+
 def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
     """Returns what was judged on the papers' own data, and how it came out, in words.
 
@@ -268,9 +299,7 @@ def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
     """
     judged = sentences(rows, root)
     judged = judged[judged["how"] != VARIANT]
-    ours = judged["data"].str.startswith("synthetic")
-    parts = judged["data"].str.contains(PARTIAL)
-    theirs = judged[(judged["how"] != SETTING) & ~parts & ~ours]
+    theirs = _on_own_data(judged)
     said = theirs["says"].str.partition(": ")[2]
     families = theirs["row"].str.partition("-")[0].value_counts()
     papers = ("MAPA", "VAFL", "BCD", "ADP")

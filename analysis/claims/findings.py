@@ -12,7 +12,7 @@ from ...simulator.files.study import StudyError
 from ...simulator.files.study.measured import metrics_of_manifest
 from ...simulator.scenario.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
-from ...simulator.scenario.study import expand
+from ...simulator.scenario.study import Run, expand
 from ..facts import Entry
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
@@ -145,7 +145,7 @@ def undecidable(scenario: Scenario) -> list[str]:
     A line on its largest family that cannot: however clear its runs are, the smallest
     p-value of so few does not pass Holm's correction.
     """
-    groups = without_numbers(scenario)
+    groups = without_numbers(expand(scenario.model_copy(update={"replicates": 1})))
     families: dict[str, int] = {}
     for claim in scenario.claims:
         at = points(groups, claim) or [()]
@@ -156,11 +156,11 @@ def undecidable(scenario: Scenario) -> list[str]:
     return [too_few(most, size, scenario.looks)] if (needed or np.inf) > most else []
 
 
-def without_numbers(scenario: Scenario) -> Measured:
-    """Returns the groups of a scenario, before any of their runs."""
+def without_numbers(runs: Sequence[Run]) -> Measured:
+    """Returns the groups of a scenario, by the runs of its first replicate."""
     rows = [
         (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "")
-        for run in expand(scenario.model_copy(update={"replicates": 1}))
+        for run in runs
     ]
     table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
     return Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())

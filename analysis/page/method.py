@@ -170,9 +170,12 @@ def _sources(scenario: Entry, names: list[str]) -> Iterator[str]:
 
 
 def swept(runs: Sequence[Entry]) -> dict[str, list[object]]:
-    """Returns each swept key with its values, each value once."""
+    """Returns each swept key with its values, each once, and a part behind its name."""
     found: dict[str, dict[str, object]] = {}
     for run in runs:
         for key, value in run["parameters"].items():
-            found.setdefault(key, {})[shown(value)] = value
+            part = facts.at_key(run, key)
+            named = isinstance(value, str) and value != part and part is not None
+            told = f"{value} = {shown(part)}" if named else value
+            found.setdefault(key, {})[shown(value)] = told
     return {key: list(values.values()) for key, values in found.items()}

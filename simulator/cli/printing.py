@@ -215,6 +215,7 @@ def draw(
     styles: Sequence[str] = (),
     at: Sequence[float] = (),
     maps: Sequence[str] = (),
+    against: tuple[str | None, str] | None = None,
 ) -> Iterator[Path]:
     """Draws the standard figures of a study into its folder; yields their files.
 
@@ -224,10 +225,19 @@ def draw(
         styles: Venues, or styles of Matplotlib.
         at: Virtual seconds at which the first metric is drawn besides.
         maps: Variants, with slashes between them, of further maps of winners.
+        against: Metric, and count or swept key, of a further figure.
     """
+    from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
+    if against is not None:
+        metric, key = against[0] or frames.first_metric(study.manifest), against[1]
+        if key in frames.swept_columns(study):
+            figure = figures.final_over(study, key, metric)
+        else:
+            figure = figures.convergence(study, metric, key)
+        drawn.append((files.plain(f"{metric}-against-{key}"), figure))
     yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
         yield from report.saved(study, study.folder, forms, styles, at, count)

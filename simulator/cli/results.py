@@ -51,6 +51,17 @@ def plot(
             help="Also map which variant wins (repeatable)",
         ),
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Also draw this metric")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="KEY",
+            help="Axis of it: a count or a swept key (default: time)",
+        ),
+    ] = None,
 ) -> None:
     """Draw the standard figures into the study's folder.
 
@@ -63,7 +74,9 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        for path in printing.draw(study, forms, styles or (), at or (), maps or ()):
+        more = (metric, against or "time") if metric or against else None
+        drawn = printing.draw(study, forms, styles or (), at or (), maps or (), more)
+        for path in drawn:
             out.say(f"Figure: {path}")
 
 

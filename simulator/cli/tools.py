@@ -94,7 +94,7 @@ def _list_worlds() -> None:
 
     table = Table("world", "what it is", box=None)
     for name in NAMED_WORLDS:
-        table.add_row(name, RECORDED.get(name, "of the theory (docs/methods.md)"))
+        table.add_row(name, RECORDED.get(name, "of the theory"))
     out.print(table)
 
 

@@ -417,7 +417,6 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
     def step(
         self, problem: ProblemT, state: StateT, event: Event
     ) -> tuple[StateT, Info]:
-        """Returns the state after a row, and diagnostics."""
         state = self.opened(problem, state, event)
         sent = self.contribute(problem, state, event)
         return self.apply(problem, state, event, sent)

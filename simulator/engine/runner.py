@@ -162,7 +162,6 @@ class Runner:
         }
 
     def _lives(self, feed: int) -> bool:
-        """Says whether a feed has rows left that a run still needs."""
         wanted = any(self._alive) if len(self._feeds) == 1 else self._alive[feed]
         return wanted and not self._feeds[feed].ended
 
@@ -365,7 +364,6 @@ class Runner:
         infos: dict[str, np.ndarray],
         evaluations: list[tuple[int, EvaluationPoint, Metrics]],
     ) -> _End | None:
-        """Returns where the numbers of a stretch end its run, if they do."""
         commits = effects(rows.kind).commits
         found: list[_End] = []
         lost = ~np.isfinite(infos["loss"]) & commits
@@ -424,11 +422,7 @@ def _host(leaf: Array) -> np.ndarray:
 
 
 def _device(like: Array, values: np.ndarray) -> Array:
-    """Returns values of `_host` as the array that they were taken from.
-
-    Raises:
-        ValueError: they are of another shape or type.
-    """
+    """Returns values of `_host` as the array that they were taken from."""
     is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
     found = jnp.asarray(values)
     if is_key:

@@ -1,17 +1,18 @@
-"""The points of a sweep: lists, ranges, zipped lists, random draws."""
+"""The points of a sweep: lists, names, ranges, zipped lists, random draws."""
 
 import itertools
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from pydantic import Field, ValidationError, model_serializer, model_validator
 
 from ..parts.base import Config, LocatedError
-from ..parts.errors import shown
+from ..parts.errors import TAGS, printed, shown
 from ..parts.messages import first_error
 from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
@@ -29,7 +30,7 @@ Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
     Field(union_mode="left_to_right"),
 ]
-"""Entry of a swept key: a list, or a mapping as `Range`, `zipped` and `random`."""
+"""Entry of a swept key: a list, names with values, a `Range`, `zipped` or `random`."""
 
 
 class SweptValue(NamedTuple):
@@ -38,10 +39,12 @@ class SweptValue(NamedTuple):
     Attributes:
         value: Number, word, list or sub-tree.
         place: Place of the value in the scenario, from the sweep on.
+        name: Name that the scenario gives the value; None without one.
     """
 
     value: object
     place: Keys
+    name: str | None = None
 
 
 Point = dict[str, SweptValue]
@@ -103,8 +106,8 @@ class Range(Span):
 def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
     """Returns every combination of what is swept, the last key changing fastest.
 
-    A list and a range are an axis each; the lists of `zipped` are one axis together,
-    and so are the draws of `random`.
+    A list, names with values and a range are an axis each; the lists of `zipped` are
+    one axis together, and so are the draws of `random`.
 
     Args:
         sweep: Sweep of a scenario or of a variant.
@@ -112,8 +115,8 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
             `num`, leave them as they are.
 
     Raises:
-        LocatedError: Something in the sweep is no list, range, `zipped` or `random`; a
-            key is swept twice, or a point would be run twice.
+        LocatedError: Something in the sweep is none of these; a key is swept twice, or
+            a point would be run twice.
     """
     axes: list[list[Point]] = []
     for key, entry in sweep.items():
@@ -138,32 +141,36 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
 
 
 def _values(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns the values of one key, all different."""
     values = _column(entry, place)
-    remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
+    remedy = "lower num" if _is_range(entry) else "remove one"
     known: set[object] = set()
-    for value, where in values:
-        if _identity(value) in known:
+    for value, where, _ in values:
+        if identity(value) in known:
             raise _mistake(
                 place,
                 f"must have different values, got {shown(value)} twice; {remedy}",
                 where,
             )
-        known.add(_identity(value))
+        known.add(identity(value))
     return values
 
 
 def _column(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns what one key takes: the values of a list, or of a range."""
-    if isinstance(entry, Mapping) and entry:
+    if _is_range(entry):
         return [SweptValue(number, place) for number in _range(entry, place).values()]
+    if isinstance(entry, Mapping) and entry and not {*entry} & {*TAGS}:
+        return [SweptValue(each, (*place, name), name) for name, each in entry.items()]
     if isinstance(entry, list | tuple) and entry:
         return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]
     raise _mistake(
         place,
-        f"must be a list of values, or a range, got {shown(entry)}; write for example "
-        f"[1, 2] or {{from: 1, to: 10, num: 4}}",
+        f"must be a list of values, names with values, or a range, got {shown(entry)}; "
+        f"write for example [1, 2], {{low: 1, high: 2}} or {{from: 1, to: 10, num: 4}}",
     )
+
+
+def _is_range(entry: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(entry, Mapping) and bool({*entry} & {"from", "to", NUM})
 
 
 def _range(entry: Mapping[str, object], place: Keys) -> Range:
@@ -179,7 +186,6 @@ def _range(entry: Mapping[str, object], place: Keys) -> Range:
 
 
 def _zipped(entry: object) -> list[Point]:
-    """Returns the points of lists that are stepped through together."""
     if not isinstance(entry, Mapping) or not entry:
         raise _mistake(
             (ZIPPED,),
@@ -195,7 +201,7 @@ def _zipped(entry: object) -> list[Point]:
         raise _mistake(
             (ZIPPED,), f"must have lists of the same length, but {told}; add or remove"
         )
-    for value, place in columns.get(REPLICATES, ()):
+    for value, place, _ in columns.get(REPLICATES, ()):
         if type(value) is not int or value < 1:
             raise _mistake(
                 (ZIPPED, REPLICATES),
@@ -249,7 +255,6 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
 
 
 def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
             place,
@@ -266,6 +271,8 @@ def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
         raise _mistake(place, f"must be a law, but {message}") from None
     except LocatedError as error:
         raise LocatedError(str(error), ("sweep", *place)) from None
+    if law.mean is not None:
+        raise _mistake(place, "must have a scale in place of a mean; change it")
     parameters = {
         **law.parameters,
         "loc": law.loc,
@@ -313,9 +320,9 @@ def _check_keys(axes: list[list[Point]]) -> None:
 def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     known: set[object] = set()
     for row in rows:
-        values = [value for key, (value, _) in row.items() if key != REPLICATES]
-        identity = tuple(map(_identity, values))
-        if identity in known:
+        values = [each.value for key, each in row.items() if key != REPLICATES]
+        mine = tuple(map(identity, values))
+        if mine in known:
             told = ", ".join(f"{key} = {shown(v.value)}" for key, v in row.items())
             place = next(iter(row.values())).place
             raise _mistake(
@@ -323,15 +330,70 @@ def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
                 f"must have different points, got {told} twice; {remedy}",
                 place,
             )
-        known.add(identity)
+        known.add(mine)
     return rows
 
 
-def _identity(value: object) -> float | str:
+def identity(value: object) -> float | str:
     """Returns what two values that are the same have in common; 1 is 1.0."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return json.dumps(value, sort_keys=True, default=str)
+
+
+def names(points: Iterable[Point]) -> dict[tuple[str, float | str], str]:
+    """Returns the names of swept values, by key and `identity`.
+
+    Parts of a list without names are called by what tells them apart. Those that are
+    zipped are not: a search adds to them, which must change no name.
+
+    Raises:
+        LocatedError: A name stands for two values of a key.
+    """
+    given: dict[tuple[str, float | str], str] = {}
+    parts: dict[str, dict[float | str, Mapping[str, object]]] = {}
+    for key, (value, place, name) in (e for point in points for e in point.items()):
+        if name is not None:
+            given[key, identity(value)] = name
+        elif isinstance(value, Mapping) and place[0] != ZIPPED:
+            parts.setdefault(key, {})[identity(value)] = value
+    found = {
+        (key, of): name
+        for key, values in parts.items()
+        for of, name in zip(values, _told_apart([*values.values()]), strict=True)
+    } | given
+    for (key, name), number in Counter((k, n) for (k, _), n in found.items()).items():
+        if number > 1:
+            raise LocatedError(
+                f"sweep.{key} must use a name for one value alone, got {name!r} for "
+                f"{number}; name the values of all variants apart",
+                ("sweep", key),
+            )
+    return found
+
+
+def _told_apart(parts: Sequence[Mapping[str, object]]) -> list[str]:
+    """Returns short names of different parts, such as `expon` and `pareto b=1.5`."""
+    kinds = [printed({tag: part[tag] for tag in TAGS if tag in part}) for part in parts]
+    found = list(kinds)
+    for kind in {*kinds}:
+        mine = [place for place, each in enumerate(kinds) if each == kind]
+        keys = dict.fromkeys(k for i in mine for k in parts[i] if k not in TAGS)
+        told = {
+            key: [
+                f"{key}={printed(parts[i][key])}" if key in parts[i] else ""
+                for i in mine
+            ]
+            for key in keys
+        }
+        different = [words for words in told.values() if len({*words}) > 1]
+        alone = [words for words in different if len({*words}) == len(words)]
+        chosen = (
+            [min(alone, key=lambda words: max(map(len, words)))] if alone else different
+        )
+        for i, *words in zip(mine, *chosen, strict=True):
+            found[i] = " ".join(filter(None, (kind, *words)))
+    return found
 
 
 def short(number: float) -> float | int:

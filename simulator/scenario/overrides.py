@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping
 
+from pydantic import BaseModel
+
+from ..parts.base import LocatedError
 from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .study import replace
+from .synonyms import Synonyms
 
 Places = dict[Keys, Mark | str]
 """Places where the entries of a scenario were written: in its text, or by override."""
 
 
 def apply(
-    tree: Mapping[str, object], override: str, places: Places
+    tree: Mapping[str, object], override: str, places: Places, root: type[BaseModel]
 ) -> dict[str, object]:
     """Returns a scenario with one entry replaced.
 
@@ -36,6 +40,10 @@ def apply(
         )
     value, _ = dialect.compose(text, lambda line: where)
     _check_way(tree, keys, where)
+    try:
+        keys, value = Synonyms(root).replaced_in(tree, keys, value)
+    except LocatedError as error:
+        raise ScenarioError(f"{where}: {error}") from None
     for known in [known for known in places if known[: len(keys)] == keys]:
         del places[known]
     for depth in range(1, len(keys) + 1):

@@ -1,5 +1,6 @@
 """Runs of a scenario: its variants, sweep points and replicates."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,7 +43,7 @@ class Run(NamedTuple):
     Attributes:
         number: Number in the study, from 0, by variants, sweep points and replicates.
         variant: Name of the variant, or `base`.
-        parameters: Swept keys and their values.
+        parameters: Swept keys and their values, or the names of these.
         replicate: Number of the replicate, from 0.
         seed: Seed of everything random; the same for a replicate in all variants and
             sweep points, so that differences are paired.
@@ -102,15 +103,26 @@ def expand(scenario: Varied) -> list[Run]:
     }
     base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
-    for variant, (changes, _) in _variants(scenario).items():
+    variants = _variants(scenario)
+    swept = {
+        name: _points(scenario, name, each) for name, (each, _) in variants.items()
+    }
+    try:
+        names = grid.names(itertools.chain(*swept.values()))
+    except LocatedError as error:
+        raise VariantError(str(error), error.keys) from None
+    for variant, (changes, _) in variants.items():
         own = {key: value for key, value in changes.items() if key != "sweep"}
         tree = merge(base, own) if own else base
-        for point in _points(scenario, variant, changes):
+        for point in swept[variant]:
             if own and "sweep" not in changes:
                 _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
-            values = {key: value for key, (value, _) in point.items()}
+            values = {
+                key: names.get((key, grid.identity(each.value)), each.value)
+                for key, each in point.items()
+            }
             for replicate in range(replicates):
                 seed = replicate_seed(scenario.seed, replicate)
                 mine = _divided(resolved, seed)
@@ -289,7 +301,6 @@ def _check_number(scenario: Varied) -> None:
 def _points(
     scenario: Varied, variant: str, changes: Mapping[str, object]
 ) -> list[grid.Point]:
-    """Returns the points of a variant: of its own sweep, if it has one."""
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
     sweep = (changes["sweep"] or {}) if own else scenario.sweep
@@ -328,9 +339,9 @@ def _points(
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
     """Refuses a swept value that would take the place of a variant's own."""
     own = scenario.variants[variant]
-    for key, (value, _) in point.items():
+    for key, each in point.items():
         keys = tuple(key.split("."))
-        swept = replace({}, keys, value, nulls_remove=False)
+        swept = replace({}, keys, each.value, nulls_remove=False)
         for at, found in _replaced(own, swept):
             name = ".".join(map(str, at))
             raise VariantError(
@@ -344,7 +355,6 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
 def _replaced(
     tree: Mapping[str, object], changes: Mapping[str, object]
 ) -> Iterator[tuple[Keys, object]]:
-    """Yields the places in a tree whose values `merge` would replace, and these."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
         if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):
@@ -379,15 +389,10 @@ def _resolved(
     point: grid.Point,
     scenario: S,
 ) -> S:
-    """Returns the scenario of a variant at a sweep point.
-
-    Raises:
-        VariantError: It gives no valid scenario; blames the variant if it is none
-            without the sweep.
-    """
+    """Returns the scenario of a variant at a sweep point."""
     kind, swept = type(scenario), tree
-    for key, (value, _) in point.items():
-        swept = replace(swept, tuple(key.split(".")), value)
+    for key, each in point.items():
+        swept = replace(swept, tuple(key.split(".")), each.value)
     try:
         return kind.model_validate(swept)
     except ValidationError as error:

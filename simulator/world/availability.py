@@ -97,12 +97,6 @@ class Traced(Availability):
     default a client is gone after its last interval."""
 
     def make(self, population: Population) -> Presence:
-        """Reads the intervals.
-
-        Raises:
-            DataError: a file that is not there or damaged, or lacks a column.
-            ScenarioError: intervals that end before they start, or overlap.
-        """
         path = files.located(self.path, "clients.availability.path")
         columns = measurements(path, ("client", "start", "end"))
         owner, start, end = (columns[name] for name in ("client", "start", "end"))

@@ -297,8 +297,8 @@ class Clients(Behaviour):
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
     world: WorldName | None = None
-    """A world of the theory by its name, which says how long jobs take: see
-    docs/methods.md."""
+    """A world of the theory by its name, which says how long jobs take;
+    `stalesim list worlds` shows them."""
 
     @model_validator(mode="before")
     @classmethod

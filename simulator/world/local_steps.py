@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -61,16 +60,11 @@ class StepSchedule(LocalStepsRule):
         return self
 
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Plans all changes, each before what happens at its instant."""
         for value, at in zip(self.values, self.seconds, strict=True):
             clock = world.clock(at)
             if world.seconds([clock])[0] < at:  # between two ticks
                 clock = world.after(at)
-            world.call_first(clock, partial(_change, steps), value)
-
-
-def _change(steps: JobSteps, value: int) -> None:
-    steps.change(value)
+            world.call_first(clock, steps.change, value)
 
 
 class AdaComm(LocalStepsRule):
@@ -155,10 +149,6 @@ class _Falling:
 
 class GivenSteps(Feature):
     """Jobs whose local steps are given to them when they read.
-
-    Args:
-        world: World of the clients.
-        steps: Local steps of each job.
 
     Attributes:
         steps: As given.

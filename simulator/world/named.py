@@ -113,7 +113,7 @@ for 10 s nothing is computed; the clients' minutes begin one after the other.
 0..1000, so that seconds are of no known length; of `fivegophers`, a message is as
 fast as the 5 s are in which it begins, and a job takes 1 s.
 
-Source: methods.md, section 0; Tyurin and Richtarik (2023), section 5; `lomax`:
+Source: Tyurin and Richtarik (2023), section 5; `lomax`:
 Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:
 alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0. SOURCE in each
 folder of `recorded` says where its measurements are from, and how they were changed.

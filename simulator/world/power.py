@@ -96,11 +96,7 @@ def powers(config: Power, population: Population) -> list[Work]:
 
 
 class ComputingPower(Feature):
-    """Power that changes over time, where clients have such.
-
-    Args:
-        groups: Groups of clients.
-    """
+    """Power that changes over time, where clients have such."""
 
     def __init__(self, groups: "Groups") -> None:
         self._powers: list[Work | None] = []

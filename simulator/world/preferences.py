@@ -33,15 +33,6 @@ class Preference(Asking):
         """Whether it gives those who are selected fewer local steps: never."""
         return False
 
-    def pool(self, config: Selection, world: "World") -> "PreferringPool":
-        """Returns the clients who wait to be selected.
-
-        Args:
-            config: Number of clients in flight, and how others are chosen.
-            world: World of the clients.
-        """
-        return PreferringPool(self, config, world)
-
     @abstractmethod
     def make(self, pool: "PreferringPool") -> Choose:
         """Returns what chooses in one run.
@@ -121,11 +112,19 @@ class PreferringPool(Pool):
         return next(iter(self.choose(1, now)), None)
 
     def ready(self, then: Then, argument: int) -> None:
-        """Calls a function as soon as what the preference asks for is known."""
         if self.world.answers is None:
             then(argument)
         else:
             self.world.ask(then, argument)
+
+
+def pool(world: "World", config: Selection | None) -> Pool | None:
+    """Returns the clients who wait to be selected, where a scenario selects some."""
+    if config is None:
+        return None
+    if config.prefer is None:
+        return Pool(config, world)
+    return PreferringPool(config.prefer, config, world)
 
 
 class PowerOfChoice(Preference):

@@ -17,7 +17,8 @@ from .delays import Delays, Groups
 from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
 from .features import features, shared_laws
 from .laws.base import AnyLaw, Population, common_tick
-from .selection import Pool, pool
+from .preferences import pool
+from .selection import Pool
 from .streams import Purpose, Streams
 from .workload import Workload
 

@@ -250,7 +250,22 @@ MAPAS_CNN = {"mapa/mnist_cnn_eps", "mapa/testbed_cnn", "mapa/usps_cnn_eps"}
 """Deep models that a paper has, on its own data at its size."""
 
 
-def test_readme_counts_verdicts_and_sentences_apart(tmp_path: Path) -> None:
+def test_a_sentence_is_decided_by_all_its_panels_or_refuted_by_one(
+    tmp_path: Path,
+) -> None:
+    said = {
+        "figure 1(a): holds": ["holds"],
+        "figure 1(b): holds": ["holds"],
+        "figure 2(a): fails": ["holds"],
+        "figure 2(b): fails": ["does not hold"],
+        "figure 3: is open": ["undecided"],
+    }
+    _study(tmp_path, "one", said)
+    found = rows.decided([_row(id="MAPA-1", scenarios=("a/one_file",))], tmp_path)
+    assert "2 sentences of MAPA (1 hold, 1 do not), and none of VAFL or" in found
+
+
+def test_verdicts_and_sentences_are_counted_apart(tmp_path: Path) -> None:
     """What a paper says of three panels is one sentence, and three verdicts."""
     for name, verdict in (("one", "holds"), ("two", "holds"), ("six", "undecided")):
         said = {f"figure 1({name}): a": verdict, f"figure 2({name}): b": "holds"}

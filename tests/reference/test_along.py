@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from stalesim.simulator.catalogue.algorithms.federated.chain import (
     ReceivePart,
     StagePart,
+    in_program,
 )
 from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
 from stalesim.simulator.catalogue.algorithms.federated.part import FedAvg
@@ -67,7 +68,7 @@ class Variate(ReceivePart):
     _steps: int
 
     def make(self, setup, constants):
-        return self.in_program(_steps=setup.sampler.steps)
+        return in_program(self, _steps=setup.sampler.steps)
 
     def start(self, problem, weights):
         return jnp.zeros_like(weights)

@@ -50,7 +50,7 @@ class WarmingUp:
 class Restarting:
     """Stops all jobs under way as soon as everyone has contributed.
 
-    Source: THROTTLE (2026), as methods.md, section 12, has it.
+    Source: THROTTLE (2026).
     """
 
     def __init__(self, world: World, recorder: Recorder) -> None:

@@ -188,7 +188,7 @@ class DelayedNesterov(Config):
     each by a part of it. Period 1 is Nesterov's momentum.
 
     Source: Liu et al., Asynchronous Local-SGD Training for Language Modeling (2024),
-    Algorithm 3; methods.md, section 10. Look-ahead: Al Asif et al., HeLoCo: Efficient
+    Algorithm 3. Look-ahead: Al Asif et al., HeLoCo: Efficient
     Asynchronous Low-Communication Training (2026), Algorithm 1, line 3, without its
     corrections and with this momentum; after Ajanthan et al., Momentum Look-Ahead for
     Asynchronous Distributed Low-Communication Training (2025), who extrapolate along
@@ -391,7 +391,6 @@ def _check(
     given: dict[str, bool | int | float],
     entry: tuple[str, str],
 ) -> None:
-    """Refuses a name or its options."""
     above, key = entry
     if name not in known:
         near = nearest(name, known)

@@ -35,8 +35,9 @@ Log = Annotated[
     Path,
     typer.Argument(
         help="a log: .csv, .jsonl or .parquet, a row per job, columns client (a number "
-        "from 1 or a label), read_time, arrived_time (seconds) and perhaps others "
-        "(docs/extras/logs.md)"
+        "from 1 or a label), read_time, arrived_time (seconds), and where it has them "
+        "begun_time, computed_time, sent_time, outcome, round, read_version, commit, "
+        "applied_time"
     ),
 ]
 Columns = Annotated[

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from ...files import inputs
 from ...files.reading import digests
 from ...files.study import Categorical, Study
 from ...files.study.manifest import Read
@@ -44,14 +45,8 @@ def import_log(
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
     source = source_of(read_log(log, columns))
-    return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
-
-
-def read_of(log: str | Path) -> Read:
-    """Returns the entry of a manifest that says which log was read."""
-    path = Path(log)
-    held = digests.of_file(path)._asdict()
-    return {"inputs": {str(log): {"at": str(path.absolute()), **held}}}
+    read: Read = {"inputs": inputs.of_log(log)}
+    return write_all(Path(folder), source.entry["scenario"], [source], read)
 
 
 def source_of(log: ClientLog) -> TimelineSource:

@@ -33,7 +33,7 @@ from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
 from .rooms import fit_together
 from .shared import Entry
-from .timelines import read_of, source_of
+from .timelines import source_of
 
 MOST_CLIENTS = 10_000
 """Clients of a log that is fitted: each is a group, which takes some milliseconds."""
@@ -209,7 +209,7 @@ def play_like(
     tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
     changed = tree
     for change in changes:
-        changed = overrides.apply(changed, change, {})
+        changed = overrides.apply(changed, change, {}, WorldScenario)
     validated_as(changed, WorldScenario)
     file = folder / "scenario.yaml"
     with emptied(folder), _undone(folder, [file, *world.tables]):
@@ -218,7 +218,7 @@ def play_like(
         held = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(held):
             told = inputs.manifest_entries(held)
-            told["inputs"] |= read_of(log)["inputs"]
+            told["inputs"] |= inputs.of_log(log)
             sources = sources_of(scenario, 1)
             tree = scenario.model_dump(mode="json")
             every = [first, *sources]

@@ -30,8 +30,10 @@ def import_(
     log: Annotated[
         Path,
         typer.Argument(
-            help="a log with a row per sample: .csv, .jsonl or .parquet, columns as in "
-            "docs/extras/rl.md"
+            help="a log: .csv, .jsonl or .parquet, a row per sample, columns sample, "
+            "start_time, finish_time (seconds), tokens, start_version, step, "
+            "step_end_time, and where it has them step_start_time, train_version, "
+            "prompt, machine, outcome"
         ),
     ],
     set_: Overrides = None,

@@ -41,8 +41,6 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
     worker and a sample is its job, whose read version is that of the weights with which
     it began. The job's number is the sample's place in its group plus the group's size
     times the number of its prompt; a sample that is made again keeps it.
-
-    Source: methods.md, section 13.
     """
 
     kind: Literal["rollouts"] = "rollouts"

@@ -12,7 +12,11 @@ from ...parts.errors import UserError
 app = typer.Typer()
 
 Faults = Annotated[
-    list[str] | None, typer.Option(help="see docs/extras/testbed.md; may be repeated")
+    list[str] | None,
+    typer.Option(
+        help="CLIENT@SECONDS, as 2@3.5, or 2@3+1 until 1 s later; with --slow 2@3x4, "
+        "4 times as slow; may be repeated"
+    ),
 ]
 
 

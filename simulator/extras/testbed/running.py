@@ -2,11 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.chain import Chained
@@ -31,40 +30,18 @@ TIMELINE, STUDY = "timeline", "study"
 """Folders in the folder of a testbed."""
 
 
-class Recorded(NamedTuple):
-    """What a testbed has left.
-
-    Attributes:
-        timeline: Its timelines, as `stalesim timeline` writes them.
-        study: The study that replays them; None of a world without learning.
-        interrupted: Whether the user has ended it.
-    """
-
-    timeline: Study
-    study: Study | None
-    interrupted: bool
-
-
 def act_out(
     scenario: Varied,
     folder: Path,
     options: Options,
     say: Say = lambda line: None,
-    progress: Callable[[float], None] = lambda part: None,
-) -> Recorded:
+) -> Bench:
     """Lets real processes act out a scenario on this machine.
 
     The folder gets `log.csv` (`log-1.csv` and so on of several runs), `timeline`, which
     is what `stalesim timeline` writes of a simulated world, and where the scenario has
     a problem `study`, which replays it through the engine. With real gradients it gets
     `model.npy`, the server's model at the end.
-
-    Args:
-        scenario: Scenario with or without a problem.
-        folder: New or empty folder.
-        options: How.
-        say: Says one line to the user.
-        progress: Called with the fraction that is done.
 
     Raises:
         UserError: Something in the scenario, the options or the folder is wrong.
@@ -88,17 +65,17 @@ def act_out(
         return RealTimeline(**known, run=run, bench=bench)
 
     with _interruptible(bench):
-        recorded = saved.record(scenario, folder / TIMELINE, progress, made)
+        bench.timeline = saved.record(scenario, folder / TIMELINE, made=made)
     if bench.interrupted or not hasattr(scenario, "problem"):
-        return Recorded(recorded, None, bench.interrupted)
+        return bench
     from ... import studies
 
     replayed = {"replay": str((folder / TIMELINE).absolute())}
     tree = validated(bench.scenario | {"timeline": replayed})
-    study = studies.simulate(tree, folder / STUDY)
+    bench.study = studies.simulate(tree, folder / STUDY)
     for number, own in bench.measured.items():
-        say(_compared(study, number, own))
-    return Recorded(recorded, study, interrupted=False)
+        say(_compared(bench.study, number, own))
+    return bench
 
 
 def _checked(scenario: Varied, options: Options) -> BaseScenario:

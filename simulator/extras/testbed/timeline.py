@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from ...engine import device
+from ...files.study import Study
 from ...files.timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
 from ...parts.errors import UserError
 from ...scenario.study import Run
@@ -109,7 +109,16 @@ class Log:
 
 
 class Bench:
-    """What the runs of a testbed share."""
+    """What the runs of a testbed share, and what they have left.
+
+    Attributes:
+        timeline: Their timelines, as `stalesim timeline` writes them.
+        study: The study that replays them; None of a world without learning.
+        interrupted: Whether the user has ended it.
+    """
+
+    timeline: Study
+    study: Study | None = None
 
     def __init__(
         self,
@@ -220,5 +229,7 @@ class RealTimeline(SimulatedTimeline):
         if options.broker is not None:
             ended = processes.ended
             return MqttChannels(options.broker, secret, known, most, say, ended)
-        reception = partial(Reception, secret, known, most)
-        return TcpChannels(reception, say, options.host, options.port)
+        return TcpChannels(
+            lambda line: Reception(line, secret, known, most),
+            *(say, options.host, options.port),
+        )

@@ -28,11 +28,13 @@ def export(
     from . import exporter
 
     study = trace.load(folder)
-    done = exporter.export(study, target, into or folder / f"export-{target}")
-    for how, number in done.left_out.items():
+    into = into or folder / f"export-{target}"
+    left_out = exporter.export(study, target, into)
+    for how, number in left_out.items():
         which = counted(number, "run that is", "runs that are")
         err.say(f"Left out: {which} {how}", style="yellow")
-    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")
+    written = len(study.manifest["runs"]) - left_out.total()
+    out.say(f"Exported: {into} ({counted(written, 'run')})")
 
 
 @app.command(rich_help_panel="Share")

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator.extras.testbed.running import Recorded, act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Bench, Options
 from stalesim.simulator.files.study import Study, load
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read_any, validated
@@ -32,7 +32,7 @@ TREE: dict[str, Any] = {
 }
 
 
-def acted_out(folder: Path, options: Options | None = None, **changes: Any) -> Recorded:
+def acted_out(folder: Path, options: Options | None = None, **changes: Any) -> Bench:
     world = WorldScenario.model_validate({**TREE, **changes})
     said: list[str] = []
     return act_out(world, folder, options or Options(), said.append)

@@ -306,8 +306,8 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(drawing._panels(view(study), [0]))
-    figure = gantt.gantt([panel] * 6, 3.0, "x")
+    seen = view(study)
+    figure = gantt.gantt(study, [0] * 6, seen.jobs, seen.rows, seen.incidents, 3.0)
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())

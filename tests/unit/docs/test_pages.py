@@ -17,6 +17,7 @@ import pages_scenario
 import stalesim
 from stalesim.simulator.cli import app
 from stalesim.simulator.files.study import COLUMNS
+from stalesim.simulator.parts.catalogue import BASES
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read, read_any
 from stalesim.simulator.scenario.scenario import Scenario
@@ -31,6 +32,7 @@ PAGES = [
     DOCS / "index.md",
     DOCS / "tutorial.md",
     DOCS / "methods.md",
+    DOCS / "reference/scenario.md",
     DOCS / "hierarchies.md",
     DOCS / "pipelines.md",
     *sorted((DOCS / "how-to").glob("*.md")),
@@ -49,7 +51,7 @@ COMMAND = re.compile(r"^stalesim ([^:].+)$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def keys() -> str:
-    return pages.GENERATED["scenario"]()
+    return "\n".join(pages_scenario.scenario_pages().values())
 
 
 def page_of(uri: str) -> Any:
@@ -121,16 +123,14 @@ def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(keys: str) ->
     text = keys
     schema = Scenario.model_json_schema()
     for name, of in schema["$defs"].items():
-        section = text.split(f'<a id="{name}"></a>\n')[1].split("\n### ")[0]
+        section = text.split(f"{{ #{name} }}\n")[1].split("\n### ")[0]
         for key, what in of.get("properties", {}).items():
             assert ("const" in what) or f"`{key}`" in section
     for key in schema["properties"]:
-        assert f"| `{key}` |" in text.split("## Its parts")[0]
-    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    anchors = set(re.findall(r'<a id="([\w-]+)"></a>', text))
-    anchors |= {pages_scenario.slug(re.sub(r" <a .*", "", each)) for each in headings}
-    assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= anchors
-    of_range = "| `num` | whole number at least 2 at most 10000 | required | How many,"
+        assert f"| `{key}` |" in pages_scenario.scenario_pages()[pages_scenario.FIRST]
+    linked = set(re.findall(r"scenario\.md#([\w-]+)\)", text))
+    assert linked <= {*pages_scenario.homes(), "per-client"}
+    of_range = "| `num` | integer ≥ 2 ≤ 10000 | required | How many,"
     assert of_range in text
 
 
@@ -152,7 +152,7 @@ def test_every_column_command_and_closed_form_is_listed() -> None:
         assert all(p.opts[-1] in section for p in command.params if len(p.opts) > 1)
     theory = pages.GENERATED["theory"]()
     assert "| `embedding_age_law` |" in theory
-    assert "VAFL, equation 3 and Assumption 5; V-07." in theory
+    assert "VAFL, equation 3 and Assumption 5." in theory
 
 
 LIKE: dict[str, dict[str, Any]] = {
@@ -317,19 +317,22 @@ def test_the_reference_of_scenarios_says_what_every_key_means(keys: str) -> None
     assert [row for row in rows if row.rstrip().endswith("|  |")] == []
 
 
-def test_the_reference_of_scenarios_is_in_the_order_of_a_file(keys: str) -> None:
-    found = re.findall(r"^## (.*?)(?: <a .*)?$", keys, re.MULTILINE)
-    wanted = ["A study", "`problem`", "Data", "Partitions", "Models", "`clients`"]
-    wanted += [
-        "Laws of durations",
-        "`server`",
-        "Protocols",
-        "Algorithms",
-        "Stages of a chain",
-        "Compressors",
-        "Staleness weights",
-        "`privacy`",
-    ]
-    assert found[: len(wanted)] == wanted
-    shown = re.findall(r'<a id="([\w-]+)"></a>', keys)
-    assert len(shown) == len(set(shown)), "each class once"
+def test_each_class_and_kind_is_described_once(keys: str) -> None:
+    shown = re.findall(r"{ #([\w-]+) }", keys)
+    assert len(shown) == len(set(shown))
+    kinds = " ".join(pages_scenario.PAGES.values()).split()
+    assert {*BASES} - {*kinds} == {"figures"}
+
+
+def test_each_part_has_an_example(keys: str) -> None:
+    """Of a scenario, a page or `docs/reference/examples.yaml`."""
+    sections = re.split("^### ", keys, flags=re.MULTILINE)[1:]
+    parts = [section for section in sections if re.match(r"`\w+` {", section)]
+    assert len(parts) > 150
+    assert [part.split()[0] for part in parts if "```yaml" not in part] == []
+
+
+def test_links_to_the_reference_of_scenarios_lead_to_the_page_with_the_anchor() -> None:
+    text = "[law](../reference/scenario.md#laws)"
+    found = pages.on_page_markdown(text, page_of("how-to/sweep.md"))
+    assert found == "[law](../reference/scenario/laws.md#laws)"

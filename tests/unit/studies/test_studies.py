@@ -374,16 +374,18 @@ def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(TREE))
     one, other = simulator.simulate(path), simulator.simulate(simulator.read(path))
     assert_same(one, other)
-    over = {"clients.compute": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
-    swept = simulator.sweep(TREE, over, tmp_path / "s", replicates=1)
+    over = {"sweep.clients.compute": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
+    swept = simulator.simulate(TREE, tmp_path / "s", replace=over, replicates=1)
     parameters = [run["parameters"] for run in swept.manifest["runs"]]
     assert len(parameters) == 4
     assert parameters[1] == {
         "algorithm.step_size": 0.1,
-        "clients.compute": {"law": "gamma", "a": 2},
+        "clients.compute": "gamma",
     }
-    with pytest.raises(ScenarioError, match="did you mean 'seed'"):
-        simulator.simulate(TREE | {"sede": 1})
+    with pytest.raises(simulator.UserError, match="did you mean 'seed'"):
+        simulator.simulate(path, replace={"sede": 1})
+    with pytest.raises(simulator.UserError, match="but seed is"):
+        simulator.simulate(TREE, replace={"seed.x": 1})
 
 
 def test_memory_is_counted_from_the_programs_shapes() -> None:

@@ -290,7 +290,7 @@ class FedBuff(Federated):
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
-    Towards Federated Adaptive Asynchronous Optimization (2024), as methods.md has it.
+    Towards Federated Adaptive Asynchronous Optimization (2024).
     Its authors' code (yujiaw98/FADAS) takes eta / tau for min(eta, 1 / tau).
     """
 

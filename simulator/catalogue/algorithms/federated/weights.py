@@ -5,7 +5,7 @@ scenario does not import JAX.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ....engine.setup import RunSetup
     from ....world.protocol import Protocol
 
-    AnyWeight = Any
-else:
-    AnyWeight = Annotated[Any, AnyPart("weights")]
-"""Any weight, chosen by its kind."""
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -100,6 +96,10 @@ class StalenessWeight(Part):
         yield from ()
 
 
+AnyWeight = Annotated[StalenessWeight, AnyPart("weights")]
+"""Any weight, chosen by its kind."""
+
+
 class ConstantWeight(StalenessWeight):
     """Stale contributions count as much as fresh ones."""
 
@@ -172,7 +172,7 @@ class InverseShareWeight(StalenessWeight):
     proportional to 1 / (a job's mean time): Rescaled ASGD; where tasks are sent to
     clients with chances p, q is p: Generalized AsyncSGD.
 
-    Source: Rescaled ASGD (2026), as methods.md, section 8, has it; Leconte et al.,
+    Source: Rescaled ASGD (2026); Leconte et al.,
     Queueing Dynamics of Asynchronous Federated Learning (2024), Algorithm 1.
     """
 
@@ -190,7 +190,6 @@ class InverseShareWeight(StalenessWeight):
         return [float(share) for share in shares]
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns the shares, of sum 1, if they are given."""
         if self.shares is None:
             return {}
         shares = self._given(setup.shape.num_clients)
@@ -240,7 +239,7 @@ class RepeatWeight(StalenessWeight):
     the larger it is, the less what fast clients send besides counts (THROTTLE, on the
     protocol `asynchronous` with `restarts`).
 
-    Source: THROTTLE (2026), as methods.md, section 12, has it.
+    Source: THROTTLE (2026).
     """
 
     kind: Literal["repeats"] = "repeats"
@@ -272,7 +271,7 @@ class DistanceWeight(StalenessWeight):
     does what when does not depend on numbers.
 
     Source: Cohen et al., Asynchronous Stochastic Optimization Robust to Arbitrary
-    Delays (2021), Picky SGD, as methods.md, sections 12 and 15, has it.
+    Delays (2021), Picky SGD.
     """
 
     kind: Literal["distance"] = "distance"
@@ -305,7 +304,6 @@ class DelayAdaptiveWeight(StalenessWeight):
     """L of the objective's gradient, or `data`: computed from the training data."""
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns the concurrency, and L from the data if it is not given."""
         clients, known = setup.shape.num_clients, self.smoothness
         if known == "data":
             known = measured(constants.smoothness)

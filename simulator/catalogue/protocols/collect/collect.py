@@ -52,7 +52,7 @@ class Collect(LimitsGathering, Protocol):
     Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
     Optimization Methods Under a Fixed Computation Model (2023), Methods 4 and 6; with
     `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026); with
-    `filter: start`, Attia et al. (2024), as methods.md, section 12, has it.
+    `filter: start`, Attia et al. (2024).
 
     With `staleness_bound` what was taken at an older model counts as well. Count m,
     bound R - 1 and `late` are then one family: Ringmaster ASGD (m = 1; Algorithm 4, or

@@ -17,7 +17,8 @@ from ....world.protocol import (
 from ....world.protocol_abilities import Draw, MixesModels
 from ....world.recorders.recorder import Recorder
 from ....world.world import World
-from ..graphs import AnyGraph, Bipartite
+from ..graphs.base import AnyGraph
+from ..graphs.kinds import Bipartite
 from .recorder import GossipRecorder
 
 ABSENT = ("availability", "join", "leave", "crashes", "loss", "download")

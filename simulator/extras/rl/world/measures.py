@@ -72,7 +72,7 @@ def _exempt(world: RolloutOptions) -> str:
     """Returns the first option with which the closed forms do not hold, or nothing."""
     queue, weights = world.queue, world.weights
     found = {
-        "slots wait, stop or fail": not _is_free(world),
+        "slots wait or stop": not _is_free(world),
         "queue.max_age drops by staleness": queue.max_age is not None,
         f"the order is {queue.order}": queue.order != "ready_first",
         "weights are updated every few batches": weights.every > 1,
@@ -87,7 +87,6 @@ def _is_free(world: RolloutOptions) -> bool:
     return (
         weights.mode == "in_place"
         and not weights.seconds.check(1, "weights.seconds").any()
-        and generation.failures is None
         and generation.max_async_level is None
         and (queue.capacity is None or queue.full == "drop_oldest")
         and queue.dropped == "lost"

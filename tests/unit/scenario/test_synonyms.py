@@ -1,0 +1,181 @@
+"""The field's words for keys and values: read everywhere, stored as ours."""
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from stalesim import load, resume, simulate, sweep
+from stalesim.simulator.parts.errors import ScenarioError
+from stalesim.simulator.scenario.reading import loads, loads_any, to_yaml, validated
+from stalesim.simulator.scenario.schema import schema
+from stalesim.simulator.scenario.synonyms import KEYS, VALUES
+
+# ruff: noqa: E501
+OURS = """
+name: words
+problem:
+  data: {kind: digits, limit: 60, scale: unit}
+  partition: {kind: iid, clients: 4}
+clients:
+  groups:
+    speed: {number: 2, compute: {law: expon}}
+    law: {number: 2, compute: {law: mixture, weights: [1, 1], of: [{law: expon}, {law: gamma, a: 2}]}}
+  selection: {in_flight: 2}
+  loss: {chance: 0.1, timeout: 5}
+  power: {times: [0, 5], values: [1, 2]}
+protocol: {kind: synchronous, wait_for: 1, late: reject}
+algorithm: {kind: fed_avg, step_size: 0.1, batch: 4, local_steps: 1, proximal: 0.1, server_step_size: 1, weighting: equal, sampling: distinct}
+stop: {commits: 2}
+evaluate: {every: {commits: 2}, metrics: [test_loss]}
+record: everything
+variants:
+  waiting: {protocol: {late: stop}}
+  buffered: {protocol: {kind: buffered, size: 2}, algorithm: {kind: fed_buff, local_steps: 1, step_size: 0.1, batch: 4, weight: {kind: polynomial}}}
+  bounded: {protocol: {kind: asynchronous, staleness_bound: 2, beyond: stop}, algorithm: {kind: sgd, step_size: 0.1, batch: 4, local_step_size: 0.1, local_steps: 2}, sweep: {protocol.staleness_bound: [1, 2], protocol.beyond: [reject, stop]}}
+  robust: {algorithm: {kind: chained, step_size: 0.1, batch: 4, chain: [{kind: local_work}, {kind: weigh}, {kind: trimmed_mean, tolerated: 0}, {kind: step, step_size: 1}]}}
+sweep: {zipped: {clients.selection.in_flight: [2, 3], problem.data.scale: [unit, raw]}, random: {num: 2, problem.l2: {law: uniform}}}
+claims:
+- {close: waiting, than: robust, metric: test_loss, within: 9, at: {clients.selection.in_flight: 2}, says: alike}
+"""
+WORDS = (
+    ("law: expon", "distribution: expon"),
+    ("law: mixture", "distribution: mixture"),
+    ("law: gamma", "distribution: gamma"),
+    ("law: uniform", "distribution: uniform"),
+    ("in_flight", "concurrency"),
+    ("loss: {chance:", "message_loss: {probability:"),
+    ("power:", "speed:"),
+    ("scale: unit", "scale: minmax"),
+    ("scale: [unit", "scale: [minmax"),
+    ("late: reject", "late: discard"),
+    ("late: stop", "late: cancel"),
+    ("beyond: stop", "beyond: cancel"),
+    ("[reject, stop]", "[discard, cancel]"),
+    (" server_step_size", " server_learning_rate"),
+    (" local_step_size", " local_learning_rate"),
+    (" step_size", " learning_rate"),
+    (" batch:", " batch_size:"),
+    ("proximal", "mu"),
+    ("weighting", "client_weighting"),
+    ("distinct", "without_replacement"),
+    (" size:", " buffer_size:"),
+    (" weight:", " staleness_weight:"),
+    ("staleness_bound", "max_staleness"),
+    ("tolerated", "num_byzantine"),
+    ("within", "margin"),
+    ("record: everything", "record: full"),
+)
+THEIRS = OURS
+for _ours, _theirs in WORDS:
+    assert _ours in THEIRS
+    THEIRS = THEIRS.replace(_ours, _theirs)
+
+
+def test_every_word_is_read_and_stored_as_ours() -> None:
+    values = {word for words in VALUES.values() for word in words}
+    for word in (*KEYS, *values):
+        assert re.search(rf"\b{word}\b", THEIRS), word
+    ours = loads(OURS, "ours")
+    assert loads(THEIRS, "theirs") == ours
+    assert validated(yaml.safe_load(THEIRS)) == ours
+    assert to_yaml(loads(THEIRS, "theirs")) == to_yaml(ours)
+    assert [*Draft202012Validator(schema()).iter_errors(yaml.safe_load(THEIRS))] == []
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("clients.selection.concurrency=3", "clients.selection.in_flight=3"),
+        ("protocol.late=cancel", "protocol.late=stop"),
+        (
+            "variants.waiting={protocol: {kind: synchronous, late: cancel}}",
+            "variants.waiting={protocol: {kind: synchronous, late: stop}}",
+        ),
+        (
+            "variants.buffered.protocol.buffer_size=3",
+            "variants.buffered.protocol.size=3",
+        ),
+        ("variants.bounded.sweep={protocol.max_staleness: [3, 4]}",) * 2,
+        ("clients.groups.speed.compute.distribution=uniform",) * 2,
+        ("algorithm.mu=null", "algorithm.proximal=null"),
+    ],
+)
+def test_overrides_have_either_word(theirs: str, ours: str) -> None:
+    assert loads(OURS, "it", [theirs]) == loads(THEIRS, "it", [ours])
+
+
+def test_a_word_is_read_where_only_a_later_kind_has_it() -> None:
+    changes = ["variants={}", "sweep={}", "claims=null", "protocol.late=null"]
+    changes += ["protocol.wait_for=null", "protocol.buffer_size=3"]
+    changes += ["algorithm={kind: sgd, step_size: 0.1, batch: 4}"]
+    scenario = loads(OURS, "it", [*changes, "protocol.kind=buffered"])
+    assert scenario.protocol.model_dump()["size"] == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            "batch: 4, local",
+            "batch: 4, batch_size: 4, local",
+            "it:14: algorithm.batch_size",
+        ),
+        (
+            " size: 2",
+            " size: 2, buffer_size: 2",
+            "it:20: variants.buffered.protocol.buf",
+        ),
+    ],
+)
+def test_a_word_beside_ours_is_refused(before: str, after: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        loads(OURS.replace(before, after), "it")
+    assert str(caught.value).startswith(words)
+    assert "must stand alone, but means the same as" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ScenarioError, match="must stand alone, but means the same"):
+        validated(yaml.safe_load(OURS.replace(before, after)))
+
+
+def test_a_mistake_under_a_word_is_at_its_line() -> None:
+    with pytest.raises(
+        ScenarioError, match=r"^it:11: clients\.loss\.timeout must be >"
+    ):
+        loads(THEIRS.replace("timeout: 5", "timeout: -5"), "it")
+
+
+def test_a_word_that_a_part_has_itself_is_left_alone() -> None:
+    text = """
+      {name: it, clients: {number: 2, compute: {law: expon}}, stop: {time: 1},
+       protocol: {kind: gossip, graph: {kind: erdos_renyi, probability: 1}}}
+    """
+    scenario = loads_any(text, "it")
+    assert scenario.protocol.graph.probability == 1
+
+
+def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
+    small: dict[str, Any] = yaml.safe_load(THEIRS)
+    for key in ("variants", "sweep", "claims"):
+        del small[key]
+    study = simulate(copy.deepcopy(small), tmp_path / "study")
+    stored = json.dumps(study.manifest["scenario"])
+    other = yaml.safe_load(OURS)
+    ours = {key: other[key] for key in small}
+    again = simulate(ours, tmp_path / "study")
+    assert again.manifest["runs"] == study.manifest["runs"]
+    assert json.dumps(again.manifest["scenario"]) == stored
+    assert resume(tmp_path / "study").manifest["runs"] == study.manifest["runs"]
+    assert not any(f'"{word}"' in stored for word in {*KEYS} - {"speed"})
+    for key in ("algorithm.batch_size", "algorithm.batch"):
+        swept = sweep(ours, {key: [2, 3]}, tmp_path / "swept")
+    assert [run["parameters"] for run in load(tmp_path / "swept").manifest["runs"]] == [
+        {"algorithm.batch": 2},
+        {"algorithm.batch": 3},
+    ]
+    assert len(swept.manifest["runs"]) == 2
