@@ -59,7 +59,7 @@ def plot(
         typer.Option(
             "--against",
             metavar="KEY",
-            help="Axis of it: a count or a swept key (default: time)",
+            help="Axis: a count or a swept key (default: time)",
         ),
     ] = None,
 ) -> None:
