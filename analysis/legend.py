@@ -26,7 +26,8 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
         study: Study with at least one run that has ended.
         at: Virtual seconds at which the first metric is shown as well.
     """
-    facts = frames.described(study, frames.first_metric(study.manifest))
+    metric = frames.first_metric(study.manifest)
+    facts = frames.described(study, metric)
     about = ", ".join(filter(None, (facts.unit, facts.direction)))
     found = {
         "Time": "; ".join(filter(None, _of_time(study))),
@@ -46,7 +47,6 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
     if len(by := spending(study)["basis"].unique()):
         words = "; ".join(filter(None, (" or ".join(by), protected(study))))
         found["ε"] = f"of the client that spent most, by {words}"
-    metric = frames.first_metric(study.manifest)
     seen = (instants.seen_at(study, metric, each) for each in at)
     for words in dict.fromkeys(filter(None, seen)):
         name, _, meaning = words.partition(": ")
@@ -78,7 +78,8 @@ def _of_time(study: Study) -> Iterator[str]:
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
     """Returns the legend of `tables.results` in sentences, for a caption."""
-    words = [f"{name}: {meaning}." for name, meaning in legend(study, at).items()]
+    every = legend(study, at).items()
+    words = [f"{name}: {what}." for name, what in every if "updates" not in name]
     return " ".join([f"{frames.titled(study.manifest)}.", *words, *_ends(study)])
 
 

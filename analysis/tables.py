@@ -18,7 +18,7 @@ from . import claims, frames, instants, statistics, targets
 from .expenses import joules_by_end
 from .figures import style
 from .frames import Study, first_metric
-from .markup import HEADINGS, markdown
+from .markup import HEADINGS
 from .spending import spending
 from .staleness import exact, measured
 
@@ -174,11 +174,6 @@ def verdicts(study: Study) -> pd.DataFrame:
 def plain(table: pd.DataFrame) -> pd.DataFrame:
     """Returns a table with its cells in words, for a terminal or a file."""
     return table.map(_in_words).rename(columns=HEADINGS)
-
-
-def to_markdown(table: pd.DataFrame) -> str:
-    """Returns a table as Markdown."""
-    return markdown(plain(table))
 
 
 def numbers(table: pd.DataFrame) -> pd.DataFrame:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from .findings import (
         COLUMNS,
         all_decided,
-        counts,
         evaluate,
-        in_words,
         judge,
         undecidable,
     )

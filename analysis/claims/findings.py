@@ -290,22 +290,3 @@ def number(measured: str) -> str:
 def all_decided(study: Study) -> bool:
     """Says whether every claim of a study holds or does not hold."""
     return not evaluate(study)["verdict"].isin(UNDECIDED).any()
-
-
-def counts(found: pd.DataFrame) -> pd.DataFrame:
-    """Returns how many claims have each verdict, a row per origin."""
-    table = pd.crosstab(found["origin"], found["verdict"])
-    verdicts = [HOLDS, FAILS, OPEN, *({UNDECIDABLE} & {*table})]
-    return table.reindex(columns=verdicts, fill_value=0).loc[
-        [*dict.fromkeys(found["origin"])]
-    ]
-
-
-def in_words(found: pd.DataFrame) -> str:
-    """Returns how many claims hold, do not hold and are undecided, origin by origin."""
-    table = counts(found)
-    parts = []
-    for origin, numbers in table.iterrows():
-        said = ", ".join(f"{word} {n}" for word, n in numbers.items())
-        parts.append(f"{origin}: {said}" if len(table) > 1 else said)
-    return "; ".join(parts)

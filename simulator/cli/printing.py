@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 SHOWN = 40
 """Models whose sizes a plan shows."""
-EXPLAINED = (
-    "[ ]: 95 % interval; p: exact sign test over replicates; by Holm: corrected for "
-    "the number of claims"
-)
-"""Words below the reasons of verdicts."""
+EXPLAINED = "[ ]: 95 % interval; p: exact sign test, corrected (by Holm) for all claims"
+"""Words below verdicts."""
 COLOURS = {"holds": "green", "does not hold": "red"}
 NEXT = {
     ("report", ""): "all results on one HTML page",
@@ -66,9 +63,8 @@ def show_plan(
         for run in task.runs:
             by_variant.setdefault(run.variant, []).append((run, task.mode))
     for variant, mine in by_variant.items():
-        points, replicates = (
-            {(r.label, r.replicate)[i] for r, _ in mine} for i in (0, 1)
-        )
+        points = {run.label for run, _ in mine}
+        replicates = {run.replicate for run, _ in mine}
         numbers = len(points), len(replicates), len(mine)
         modes = dict.fromkeys(mode for _, mode in mine)
         table.add_row(_named(variant), *map(str, numbers), ", ".join(modes))
@@ -105,18 +101,40 @@ def show_inherited(scenario: "Varied") -> None:
 
 
 def close(study: "Study", forms: Sequence[str]) -> None:
-    """Shows the closing table and the claims of a study, and draws its figures.
+    """Shows the results of a study in short, draws its figures, and says what is next.
 
     Args:
         study: Study with at least one run that has ended.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import claims, escapes, legend, tables
-    from ...analysis.frames import titled
     from ..parts import plugins
 
-    results = tables.brief(tables.results(study))
-    show_table(titled(study.manifest), tables.plain(results), whole=False)
+    show_results(study, brief=True)
+    drawn = len(list(draw(study, forms))) if forms else 0
+    figures = f" ({counted(drawn, 'figure')} in figures/)" if drawn else ""
+    out.print()
+    out.say(f"Study: {study.folder}{figures}")
+    out.print("Next:")
+    for (name, options), words in NEXT.items():
+        command = f"{plugins.command(name, study.folder)}{options}"
+        out.say(f"  {command:<40}  {words}")
+
+
+def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> None:
+    """Shows the results of a study, what a reader must know of them, and the verdicts.
+
+    Args:
+        study: Study with at least one run that has ended.
+        at: Virtual seconds at which the first metric is shown as well.
+        brief: Whether columns without room, and client groups, are left out.
+    """
+    from ...analysis import claims, escapes, legend, staleness, tables
+    from ...analysis.frames import titled
+
+    name, results = titled(study.manifest), tables.results(study, at)
+    if brief:
+        results = tables.brief(results)
+    show_table(name, tables.plain(results), whole=not brief)
     for remark in legend.remarks(study):
         out.print(remark)
     for warning in escapes.warnings(study):
@@ -124,21 +142,25 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
     if idle:
         err.say(
-            f"stalesim: warning: {counted(len(idle), 'run')} without a commit, of "
-            f"which nothing was learned ({_named(idle[0]['label'])}: "
+            f"stalesim: warning: {counted(len(idle), 'run')} without a server update, "
+            f"so nothing was learned ({_named(idle[0]['label'])}: "
             f"{idle[0]['stop_reason']}); commit sooner, or stop later",
             style="yellow",
         )
     show_choices(study)
+    if not brief and len(divided := staleness.by_client_group(study)):
+        show_table(f"{name}: staleness (server updates)", divided)
     show_verdicts(claims.evaluate(study))
-    drawn = len(list(_drawn(study, forms))) if forms else 0
-    figures = f" ({counted(drawn, 'figure')} in figures/)" if drawn else ""
-    out.print()
-    out.say(f"Study: {study.folder}{figures}")
-    out.print("Next:")
-    for (name, options), words in NEXT.items():
-        command = f"{plugins.command(name, study.folder)}{options}"
-        out.say(f"  {command:<41} {words}")
+
+
+def show_legend(study: "Study", at: Sequence[float]) -> None:
+    """Shows what the columns of `show_results` mean."""
+    from ...analysis import legend
+
+    table = Table.grid(padding=(0, 2))
+    for name, meaning in legend.legend(study, at).items():
+        table.add_row(name, meaning)
+    out.print("", table, *legend.details(study), sep="\n", style="dim")
 
 
 def show_choices(study: "Study") -> None:
@@ -194,8 +216,8 @@ def draw(
     at: Sequence[float] = (),
     maps: Sequence[str] = (),
     against: tuple[str | None, str] | None = None,
-) -> None:
-    """Draws the standard figures of a study into its folder, with their captions.
+) -> Iterator[Path]:
+    """Draws the standard figures of a study into its folder; yields their files.
 
     Args:
         study: Study with numerics.
@@ -216,19 +238,7 @@ def draw(
         else:
             figure = figures.convergence(study, metric, key)
         drawn.append((files.plain(f"{metric}-against-{key}"), figure))
-    found = files.save_all(study, drawn, report.caption, study.folder, forms, styles)
-    for path in itertools.chain(found, _drawn(study, forms, styles, at)):
-        out.say(f"Figure: {path}")
-
-
-def _drawn(
-    study: "Study",
-    forms: Sequence[str],
-    styles: Sequence[str] = (),
-    at: Sequence[float] = (),
-) -> Iterator[Path]:
-    from ...analysis.figures import report
-
+    yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
         yield from report.saved(study, study.folder, forms, styles, at, count)
 
@@ -247,7 +257,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
     seen = report.view(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
-        err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
+        err.print(f"Measuring {contributions:,} client updates ...", highlight=False)
     for title, frame in report.tables(seen):
         show_table(title, frame)
     runs = study.manifest["runs"]
@@ -255,8 +265,9 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
     for run in runs:
         if run["replicate"] == 0:
             out.say(
-                f"{_named(run['label'])}{which}: {counted(run['commits'], 'commit')}, "
-                f"{counted(run['contributions'], 'contribution')} in "
+                f"{_named(run['label'])}{which}: "
+                f"{counted(run['commits'], 'server update')}, "
+                f"{counted(run['contributions'], 'client update')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     for note in doubts.notes(study):
@@ -342,8 +353,7 @@ def show_verdicts(found: "pd.DataFrame") -> None:
         table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
     if len(found):
         out.print("", table, sep="\n")
-        test = "p: exact sign test over replicates, corrected for the number of claims"
-        out.print(test, style="dim")
+        out.print(EXPLAINED, style="dim")
 
 
 def _said(claim: Any, several: bool) -> str:
@@ -353,8 +363,6 @@ def _said(claim: Any, several: bool) -> str:
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
-    from ...analysis import claims
-
     rows: Any = found.itertuples()
     several = len({*found["origin"]}) > 1
     for claim in rows:
@@ -367,8 +375,6 @@ def show_claims(found: "pd.DataFrame") -> None:
         )
     if len(found):
         out.print(EXPLAINED, style="dim")
-    if several:
-        out.say(f"claims by origin: {claims.in_words(found)}")
 
 
 def _named(label: str) -> str:

@@ -59,7 +59,7 @@ def plot(
         typer.Option(
             "--against",
             metavar="KEY",
-            help="Axis of it: a count or a swept key (default: time)",
+            help="Axis: a count or a swept key (default: time)",
         ),
     ] = None,
 ) -> None:
@@ -75,7 +75,9 @@ def plot(
         printing.draw_world(study, None, forms, styles or ())
     else:
         more = (metric, against or "time") if metric or against else None
-        printing.draw(study, forms, styles or (), at or (), maps or (), more)
+        drawn = printing.draw(study, forms, styles or (), at or (), maps or (), more)
+        for path in drawn:
+            out.say(f"Figure: {path}")
 
 
 @app.command(rich_help_panel="Results")
@@ -116,7 +118,9 @@ def tables(
             f"{folder}: must be a study with numerics to have results, but is a "
             f"timeline; write its tables by stalesim report"
         )
-    tabulating.write(study, at or (), file, latex=latex, explained=explained)
+    tabulating.write(study, at or (), file, latex=latex)
+    if explained:
+        printing.show_legend(study, at or ())
 
 
 @app.command(rich_help_panel="Results")

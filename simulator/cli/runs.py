@@ -26,13 +26,19 @@ app = typer.Typer()
 FAILED = 1
 """Exit status of a study of which some runs failed."""
 
+ScenarioFile = Annotated[Path, typer.Argument(help="File, or name of a shipped one")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FOLDER", help="New folder (default: in runs)"),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", metavar="", help="Replace the study that is there"),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        "-s",
-        metavar="KEY=VALUE",
-        help="Override a value (repeatable)",
+        "--set", "-s", metavar="KEY=VALUE", help="Override a value (repeatable)"
     ),
 ]
 Jobs = Annotated[
@@ -101,14 +107,9 @@ def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
 
 @app.command(rich_help_panel="Run")
 def run(
-    scenario: Annotated[Path, typer.Argument(help="File, or name of a shipped one")],
+    scenario: ScenarioFile,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Study folder (default: runs/NAME)"
-        ),
-    ] = None,
+    folder: Folder = None,
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,
@@ -132,10 +133,7 @@ def run(
             rich_help_panel="Statistics",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", metavar="", help="Replace the study in the folder"),
-    ] = False,
+    overwrite: Overwrite = False,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
@@ -396,10 +394,7 @@ def _told(found: Any, best: Any, sought: str) -> str:
 def timeline(
     scenario: Annotated[Path, typer.Argument(help="File, with or without a problem")],
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="New folder"),
-    ] = None,
+    folder: Folder = None,
     gantt: Gantt = None,
     *,
     summary: Annotated[

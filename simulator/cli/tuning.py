@@ -1,7 +1,6 @@
 """The command `tune`: a search of the best values of some entries."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +11,12 @@ from .console import out
 from .runs import (
     EVERY_S,
     Checkpoint,
+    Folder,
     Formats,
     Jobs,
     Overrides,
     Plots,
+    ScenarioFile,
     formats,
     search,
 )
@@ -25,7 +26,7 @@ app = typer.Typer()
 
 @app.command(rich_help_panel="Run")
 def tune(
-    scenario: Annotated[Path, typer.Argument(help="File, or name of a shipped one")],
+    scenario: ScenarioFile,
     over: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,10 +49,7 @@ def tune(
         str | None, typer.Option(metavar="NAME", help="Variant to tune, of several")
     ] = None,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Study folder"),
-    ] = None,
+    folder: Folder = None,
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,

@@ -181,7 +181,7 @@ def test_a_folder_of_another_study_is_refused_in_one_line(
 def test_a_timeline_is_literal(scenario: Path, tmp_path: Path) -> None:
     shown = everything(stalesim("timeline", scenario, "-o", tmp_path / "out"))
     for name in NAMES[:-1]:
-        assert f"\n{one_line(name)}: 10 commits, " in shown
+        assert f"\n{one_line(name)}: 10 server updates, " in shown
     everything(stalesim("report", tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]*>", "", page))

@@ -336,6 +336,6 @@ def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
     monkeypatch.setattr(printing, "out", Terminal(file=shown, width=200))
     printing.show_claims(pd.DataFrame([claim]))
     assert "holds: a is faster\n" in shown.getvalue()
-    assert "p: exact sign test over replicates" in shown.getvalue()
+    assert "p: exact sign test, corrected" in shown.getvalue()
     printing.show_claims(pd.DataFrame([claim, {**claim, "origin": "paper"}]))
     assert "holds: a is faster (own)\n" in shown.getvalue()

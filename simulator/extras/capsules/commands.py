@@ -7,7 +7,7 @@ import typer
 
 from ...cli import console, folders
 from ...cli.console import err, out
-from ...cli.runs import recorder_of
+from ...cli.runs import Folder, Jobs, recorder_of
 from ...parts.errors import UserError, counted
 
 if TYPE_CHECKING:
@@ -83,12 +83,8 @@ def capsule(
 @app.command(rich_help_panel="Share")
 def rerun(
     file: Annotated[Path, typer.Argument(help="a capsule")],
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the study")
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
-    ] = 0,
+    folder: Folder = None,
+    jobs: Jobs = 0,
     *,
     run_code: Annotated[
         bool,

@@ -8,7 +8,7 @@ import typer
 
 from ...cli import console, printing, runs
 from ...cli.console import out
-from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
+from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides, ScenarioFile
 from ...parts.errors import UserError, counted
 
 app = typer.Typer()
@@ -38,7 +38,7 @@ def seconds(text: str) -> int:
 
 @cluster.command()
 def begin(
-    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    scenario: ScenarioFile,
     folder: Annotated[
         Path, typer.Option("--out", "-o", help="new folder for the study")
     ],

@@ -9,6 +9,7 @@ import typer
 from ...cli import folders, printing
 from ...cli.console import out
 from ...cli.runs import (
+    Folder,
     Formats,
     Gantt,
     Overrides,
@@ -45,9 +46,6 @@ Columns = Annotated[
         help="columns of the log by what they are called here, such as "
         "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
     ),
-]
-Folder = Annotated[
-    Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
 ]
 
 

@@ -7,7 +7,7 @@ import typer
 
 from ...cli import printing
 from ...cli.console import out
-from ...cli.runs import Formats, Overrides, Plots, formats, playing
+from ...cli.runs import Folder, Formats, Overrides, Plots, formats, playing
 
 if TYPE_CHECKING:
     from ...files.study import Study
@@ -37,9 +37,7 @@ def import_(
         ),
     ],
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the worlds")
-    ] = None,
+    folder: Folder = None,
     *,
     plots: Plots = True,
     form: Formats = None,

@@ -1,13 +1,12 @@
 """The command of testbeds: `stalesim testbed`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...cli import console, folders, printing
 from ...cli.console import err, out
-from ...cli.runs import Formats, Overrides, Plots, formats
+from ...cli.runs import Folder, Formats, Overrides, Plots, ScenarioFile, formats
 from ...parts.errors import UserError
 
 app = typer.Typer()
@@ -23,13 +22,9 @@ Faults = Annotated[
 
 @app.command("testbed", rich_help_panel="Run")
 def act_out(
-    scenario: Annotated[
-        Path, typer.Argument(help="a scenario file, with or without a problem")
-    ],
+    scenario: ScenarioFile,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for what is recorded")
-    ] = None,
+    folder: Folder = None,
     compute: Annotated[
         str, typer.Option(help="sleep: as long as the laws say; or gradients as well")
     ] = "sleep",

@@ -138,12 +138,6 @@ def test_families_are_the_claims_of_one_origin() -> None:
     assert found["why"].iloc[0].endswith(f"; {words}")
     assert f"; by Holm among 2 = {2 * p:.2g}" in found["why"].iloc[0]
     assert "Holm" not in found["why"].iloc[2]
-    table = claims.counts(found)
-    assert table.loc["paper"].tolist() == [0, 0, 0, 2]
-    assert table.loc["own"].tolist() == [1, 0, 0, 0]
-    assert claims.in_words(found).endswith(
-        "own: holds 1, does not hold 0, undecided 0, not decidable 0"
-    )
 
 
 def test_a_study_with_looks_is_judged_by_their_levels() -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from stalesim.analysis import legend, tables
 from stalesim.analysis.frames import UNFINISHED
+from stalesim.analysis.markup import markdown
 from stalesim.analysis.statistics import MIDDLE
 from stalesim.simulator.cli import printing, results, tabulating
 from stalesim.simulator.cli.commands import app
@@ -125,7 +126,7 @@ def test_a_column_per_number() -> None:
 
 
 def test_markdown_has_a_row_per_group() -> None:
-    lines = tables.to_markdown(tables.results(curves())).splitlines()
+    lines = markdown(tables.plain(tables.results(curves()))).splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
