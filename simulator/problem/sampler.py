@@ -277,7 +277,9 @@ class UnevenSampler(Sampler):
     that does not exist has none.
 
     Args:
-        seed, pools, size: As of a `Sampler`.
+        seed: Seed of the run.
+        pools: Sample ids of each client, or one pool for all clients.
+        size: Number of samples of a batch.
         sampling: Way to draw samples; plays no part in epochs.
         steps: Number of batches of a job, where no epochs are given.
         epochs: Passes over a client's samples in a job.
