@@ -126,7 +126,7 @@ def _parameters(command: Any) -> Iterator[str]:
     shown = [p for p in command.params if p.name != "help"]
     if not shown:
         return
-    yield "| argument or option | by default | what it is |"
+    yield "| argument or option | default | description |"
     yield "| --- | --- | --- |"
     for one in shown:
         argument = one.param_type_name == "argument"
@@ -169,7 +169,9 @@ def public(package: str) -> Callable[[], str]:
         for inner in (listed[name] for name in listed if name.startswith("*")):
             own = [name for name in import_module(inner).__all__ if name not in listed]
             at |= dict.fromkeys(own, inner)
-        return "\n".join(f"::: {at[name]}.{name}\n" for name in found.__all__)
+        lines = "\n".join(f"::: {at[name]}.{name}\n" for name in found.__all__)
+        hidden = ".Scenario\n    options: {members: false}\n"  # scenario.md has them
+        return lines.replace(".Scenario\n", hidden)
 
     return marks
 
@@ -202,12 +204,10 @@ def fits() -> str:
     from stalesim.simulator.parts.catalogue import parts
 
     protocols = {tag(part): {tag(part), part.like} for part in parts("protocols")}
-    lines = [f"| algorithm | data | {' | '.join(protocols)} |"]
-    lines += ["| --- " * (2 + len(protocols)) + "|"]
+    lines = ["| algorithm | data | protocols |", "| --- | --- | --- |"]
     for part in parts("algorithms"):
-        fits = (names & {*part.protocols} for names in protocols.values())
-        fit = ("yes" if each else "" for each in fits)
-        lines.append(f"| `{tag(part)}` | {part.family} | {' | '.join(fit)} |")
+        fit = [f"`{p}`" for p, names in protocols.items() if names & {*part.protocols}]
+        lines.append(f"| `{tag(part)}` | {part.family} | {', '.join(fit)} |")
     return "\n".join(lines)
 
 

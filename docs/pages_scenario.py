@@ -45,8 +45,6 @@ LIMITS = {"minimum": "≥", "exclusiveMinimum": ">"}
 LIMITS |= {"maximum": "≤", "exclusiveMaximum": "<"}
 HEAD = ("| key | type | default | description |", "| --- | --- | --- | --- |")
 NAMES = ("| name | description |", "| --- | --- |")
-SEVERAL = 3
-"""Parts of a kind with the same key from which it is shown once for all of them."""
 TYPES = {"string": "text", "boolean": "true or false", "object": "mapping"}
 PER_CLIENT = "a number, an expression in m and M, or a list with one number per client"
 FENCED = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -194,10 +192,10 @@ class _Writer:
         return rows
 
     def _repeated(self, kind: str) -> dict[str, str]:
-        """Returns the lines that several parts of a kind share, the commonest each."""
+        """Returns the lines that three parts of a kind share, the commonest each."""
         parts = map(self._rows, self._members[kind])
         counts = Counter(row for rows in parts for row in rows.items())
-        often = [row for row, number in counts.most_common() if number >= SEVERAL]
+        often = [row for row, number in counts.most_common() if number >= 3]
         return dict(reversed(often))
 
     def _about(self, name: str) -> str:
@@ -232,7 +230,7 @@ class _Writer:
             return f"mapping of names to {self._type(inner)}"
         limits = [f"{sign} {of[key]:g}" for key, sign in LIMITS.items() if key in of]
         kind = of.get("type", "anything")
-        return " ".join([TYPES.get(kind, kind), *limits])
+        return " ".join([TYPES.get(kind, kind), *limits]).replace(" ", "&nbsp;")
 
     def _names(self, names: list[str]) -> str:
         """Returns names to choose from; those of a kind are a link."""

@@ -1,10 +1,10 @@
-"""Draws the pictures of the pages that explain: protocols, staleness, delays, shares.
+"""Draws the pictures of the pages into `docs/figures`: python docs/pictures.py.
 
-python docs/pictures.py    # writes docs/figures/{protocols,staleness,delays,shares}.png
-
-Backgrounds are transparent and inks mid-grey, for light and dark pages.
+Those that explain are transparent, with mid-grey inks, for light and dark pages.
 """
 
+import re
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,24 @@ import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from PIL import Image
 from sklearn.datasets import load_digits
 
-from stalesim.analysis.figures import gantt, style
-from stalesim.analysis.frames import joined
+from stalesim import simulate
+from stalesim.analysis.curves import mean_curves
+from stalesim.analysis.figures import gantt, layout, style
+from stalesim.analysis.figures.tails import tail
+from stalesim.analysis.frames import Study, groups, joined
+from stalesim.analysis.staleness import histogram, stale_groups
+from stalesim.analysis.targets import default_target, time_to_target
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.studies.saved import record
 
 FIGURES = Path(__file__).parent / "figures"
 INK = "#808080"
 PLAYED_S, SHOWN_S = 25.0, 12.0
+FIRST_S, LEARNT_S = 24.0, 100.0
+"""Virtual seconds of the first screen: of who works when, and of the curves."""
 BLUE, ORANGE, GREY = "#4c8fc9", "#e0a13c", "#b5b5b5"
 BARS = {"update applied": BLUE, "waiting": ORANGE, "update discarded": GREY}
 PROTOCOLS = {
@@ -172,15 +180,109 @@ def shares(figure: Figure) -> None:
     panels[0].set(ylabel="Client", ylim=(10.6, 0.4))
 
 
+def first_screen(figure: Figure) -> None:
+    """Draws the quickstart: who works when, how stale that is, and its worth."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = simulate("quickstart", Path(folder) / "study")
+        known = groups(study)
+        looks = style.looks(known)
+        halves: Any = figure.subfigures(1, 2, width_ratios=(1, 1.25), wspace=0.04)
+        strips: Any = halves[0].subplots(len(known), 1, sharex=True)
+        for axes, group in zip(strips, known, strict=True):
+            _draw_work(axes, study, group, looks[group].color)
+        strips[0].set_title("Who computes when: 15 fast clients, 5 slow ones")
+        strips[-1].set_xlabel("Virtual time (s)")
+        below: Any = halves[1].subplots(2, 1, height_ratios=(1.7, 1))
+        _draw_curves(below[0], study, looks)
+        _draw_staleness(below[1], study, looks)
+
+
+def _draw_work(axes: Axes, study: Study, group: str, color: str) -> None:
+    """Draws the computations of a group's first run, and the waiting between them."""
+    jobs = joined(study, "jobs")
+    jobs = jobs.loc[(jobs["group"] == group) & (jobs["replicate"] == 0)]
+    jobs = jobs.loc[(jobs["kind"] == "work") & (jobs["begun_time"] < FIRST_S)]
+    number = int(jobs["client"].max())
+    for client, mine in jobs.groupby("client"):
+        begin = mine["begun_time"].to_numpy(np.float64)
+        end = mine["computed_time"].fillna(FIRST_S).to_numpy(np.float64)
+        bars = np.column_stack([begin, np.minimum(end, FIRST_S) - begin])
+        row: Any = client
+        axes.broken_barh(
+            bars.tolist(), (row - 0.38, 0.76), color=color, ec="white", lw=0.5
+        )
+    axes.set(xlim=(0, FIRST_S), ylim=(number + 0.7, 0.3), yticks=())
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylabel(group, color=color, fontweight="bold")
+
+
+def _draw_curves(axes: Axes, study: Study, looks: dict[str, style.Look]) -> None:
+    target = default_target(study)
+    metric = target.metric
+    curves = mean_curves(study, list(looks), metric, points=2_000)
+    times: Any = time_to_target(study, metric, target.value).set_index("group")
+    for group, look in looks.items():
+        curve = curves[group].query("x <= @LEARNT_S")
+        cut = layout.Cut(study, metric)
+        low, high = cut.within(curve["low"].to_numpy(), curve["high"].to_numpy())
+        x, color = curve["x"].to_numpy(), look.color
+        axes.fill_between(x, low, high, step="post", color=color, alpha=0.18, lw=0)
+        median = float(times.loc[group, "median"])
+        label = f"{group}: {target.value:g} after {median:.0f} s"
+        axes.plot(x, curve["mean"], color=color, drawstyle="steps-post", label=label)
+        axes.plot([median], [target.value], "o", color=color, mec="white", zorder=5)
+    axes.axhline(target.value, color="#808080", lw=0.8, ls=":", zorder=0)
+    number = int(times["replicates"].max())
+    axes.set_title(f"What it learns: mean of {number} replicates, 95 % intervals")
+    axes.set(xlim=(0, LEARNT_S), ylim=(0, 1), ylabel=style.metric_label(metric))
+    axes.set_xlabel("Virtual time (s)")
+    axes.legend(loc="lower right")
+
+
+def _draw_staleness(axes: Axes, study: Study, looks: dict[str, style.Look]) -> None:
+    stale = stale_groups(study)
+    for group, look in looks.items():
+        if group in stale:
+            frame = histogram(study, group)
+            axes.plot(*tail(frame), color=look.color, drawstyle="steps-pre")
+    fresh = [group for group in looks if group not in stale]
+    axes.set_yscale("log")
+    axes.set_xlim(left=0)
+    never = f" ({', '.join(fresh)}: always fresh)" if fresh else ""
+    axes.set_title(f"Staleness of the updates{never}")
+    axes.set(xlabel="Staleness (commits)", ylabel="Share at least\nthis stale")
+
+
+def gallery() -> None:
+    """Executes the commands of the gallery, and keeps the figures that it shows."""
+    page = (FIGURES.parent / "gallery.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+            subprocess.run(block, shell=True, cwd=folder, check=True)
+        for name in re.findall(r"figures/gallery/(.*?)\)", page):
+            study, _, file = name.partition("/")
+            with Image.open(Path(folder) / study / "figures" / file) as image:
+                size = 760, round(760 * image.height / image.width)
+                small = image.convert("RGB").resize(size).quantize(64)
+            target = FIGURES / "gallery" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            small.save(target, optimize=True)
+
+
 SIZES = {protocols: (9.6, 7.2), staleness: (8, 2.6), delays: (8, 3), shares: (8, 3)}
+SIZES |= {first_screen: (9.6, 4.8)}
+
 
 if __name__ == "__main__":
-    inks = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")
+    inks = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color")
+    colors = dict.fromkeys(inks, INK) | {"grid.alpha": 0.25}
     for draw, size in SIZES.items():
-        with style.context(), mpl.rc_context(dict.fromkeys(inks, INK)):
+        with style.context(), mpl.rc_context(colors):
             picture = Figure(size, layout="constrained")
             draw(picture)
             for each in picture.axes:
                 each.patch.set_alpha(0)
-                each.grid(alpha=0.25, color=INK) if draw is delays else None
-            picture.savefig(FIGURES / f"{draw.__name__}.png", dpi=144, transparent=True)
+            name = draw.__name__.replace("_", "-")
+            picture.savefig(FIGURES / f"{name}.png", dpi=144, transparent=True)
+    gallery()

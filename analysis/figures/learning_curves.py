@@ -18,6 +18,7 @@ from ..frames import (
     chosen,
     evaluations,
     first_metric,
+    groups,
     metric_of,
     runs,
 )
@@ -106,7 +107,7 @@ class _Curves:
     ) -> None:
         self.study, self.metric, self.against = study, metric, against
         self.known = known
-        self.looks = divided.looks if divided else style.looks(known)
+        self.looks = divided.looks if divided else style.looks(groups(study))
         self.label, self.scale = layout.axis(study, against)
         self.references = _references(study, against)
         own = [group for group in self.known if group not in self.references]

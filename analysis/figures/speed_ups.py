@@ -1,10 +1,9 @@
 """Bars of times to a target, with how many times faster each group is."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
@@ -96,13 +95,20 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
             if len(panels) > 1 and divided is not None:
                 handles.setdefault(divided.words[group], bar)
         if len(panels) > 1:
-            _name_values(axes, panels)
+            sizes = np.array([len(mine) for _, mine in panels])
+            ends = np.cumsum(sizes)
+            across = {"transform": axes.get_yaxis_transform(), "lw": 0.6}
+            axes.hlines(ends[:-1] - 0.5, 0, 1, color=facets.PALE, **across)
+            middles = ends - (sizes + 1) / 2
+            axes.set_yticks(middles, [style.text(title, 26) for title, _ in panels])
             names = [style.text(name) for name in handles]
             layout.add_legend(figure, [*handles.values()], names)
         axes.set_xlim(left=0)
         axes.set_xlabel(axis_label(study, metric, value))
         few = int(table["replicates"].min())
         note = [*_bar_words(reached, highs, few), resolution(times)]
+        if len(panels) > 1:
+            note.append("the slowest: at the same value")
         layout.add_note(figure, [*note, target_words(study, metric, value)])
         if len(table) <= len(style.palette()):
             medians_said = (
@@ -112,17 +118,6 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
             )
             layout.say(figure, f"medians: {', '.join(medians_said) or 'none'}")
     return figure
-
-
-def _name_values(axes: Axes, panels: Sequence[facets.Facet]) -> None:
-    """Names the swept value of bars that stand together, in place of each bar."""
-    sizes = [len(mine) for _, mine in panels]
-    ends = np.cumsum(sizes)
-    axes.set_yticks(
-        ends - (np.array(sizes) + 1) / 2, [style.text(title, 26) for title, _ in panels]
-    )
-    for end in ends[:-1]:
-        axes.axhline(end - 0.5, color=mpl.rcParams["grid.color"], lw=0.8)
 
 
 def axis_label(study: Study, metric: str, value: float) -> str:

@@ -27,9 +27,6 @@ def check(precision: str) -> None:
     Takes 0.1 s once a process on CPU, and as much again in double precision. Of sums
     there is a warning alone: those of the built-in losses are right in any case.
 
-    Args:
-        precision: Precision of a run, `float32` or `float64`.
-
     Raises:
         UserError: a program in double precision computes wrong numbers.
     """

@@ -64,12 +64,6 @@ def checked(algorithm: Kernel, carry: Carry, state: PyTree, event: Event) -> Car
 
     A model of a worker's own was written at its last step, or later by an averaging,
     which makes no version; what the worker read was that one, or not an older one.
-
-    Args:
-        algorithm: Kernel.
-        carry: Carry before the row.
-        state: State after it.
-        event: The row.
     """
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
     return Carry(state, slots, carry.mismatches + mismatches(algorithm, slots, event))

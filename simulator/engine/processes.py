@@ -73,11 +73,7 @@ def begin() -> None:
 
 
 def pool(jobs: int) -> Any:
-    """Returns a pool of processes; the same as before, if nothing has changed.
-
-    Args:
-        jobs: Number of processes.
-    """
+    """Returns a pool of processes; the same as before, if nothing has changed."""
     import joblib
     from joblib.externals.loky import get_reusable_executor
 

@@ -33,10 +33,6 @@ Passed = Callable[[int, EvaluationPoint], None]
 """Called with the number of a run and an evaluation that it has passed."""
 
 
-def _unheard(run: int, point: EvaluationPoint) -> None:
-    """Ignores the progress of a run."""
-
-
 def _of_run(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
     """Returns what makes the values of the metrics that depend on a run's clients."""
     found = {name: metric(name) for name in names}
@@ -109,7 +105,7 @@ class Runner:
         )
 
     def records(
-        self, pauses: Callable[[], bool] = lambda: False, passed: Passed = _unheard
+        self, pauses: Callable[[], bool], passed: Passed
     ) -> Iterator[Record | None]:
         """Yields what happened, in order within each run.
 

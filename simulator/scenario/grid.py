@@ -4,8 +4,7 @@ import itertools
 import json
 import math
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
@@ -39,7 +38,7 @@ class SweptValue(NamedTuple):
     Attributes:
         value: Number, word, list or sub-tree.
         place: Place of the value in the scenario, from the sweep on.
-        name: Name that the scenario gives the value; None without one.
+        name: Name of the value, which a part of a list has without being given one.
     """
 
     value: object
@@ -145,13 +144,13 @@ def _values(entry: object, place: Keys) -> list[SweptValue]:
     remedy = "lower num" if _is_range(entry) else "remove one"
     known: set[object] = set()
     for value, where, _ in values:
-        if identity(value) in known:
+        if _identity(value) in known:
             raise _mistake(
                 place,
                 f"must have different values, got {shown(value)} twice; {remedy}",
                 where,
             )
-        known.add(identity(value))
+        known.add(_identity(value))
     return values
 
 
@@ -161,7 +160,12 @@ def _column(entry: object, place: Keys) -> list[SweptValue]:
     if isinstance(entry, Mapping) and entry and not {*entry} & {*TAGS}:
         return [SweptValue(each, (*place, name), name) for name, each in entry.items()]
     if isinstance(entry, list | tuple) and entry:
-        return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]
+        # A search adds to what is zipped, which must change no name.
+        names = {} if ZIPPED in place else _told_apart(entry)
+        return [
+            SweptValue(value, (*place, i), names.get(i))
+            for i, value in enumerate(entry)
+        ]
     raise _mistake(
         place,
         f"must be a list of values, names with values, or a range, got {shown(entry)}; "
@@ -240,8 +244,8 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
     uniform = np.random.default_rng(entropy).random(num)
     if isinstance(law, list | tuple) and law:
-        for index in (uniform * len(law)).astype(int).tolist():
-            yield SweptValue(law[index], (*place, index))
+        values = _column(law, place)
+        yield from (values[i] for i in (uniform * len(law)).astype(int).tolist())
         return
     quantile = _quantile(law, place)
     for number in quantile(uniform).tolist():
@@ -321,7 +325,7 @@ def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     known: set[object] = set()
     for row in rows:
         values = [each.value for key, each in row.items() if key != REPLICATES]
-        mine = tuple(map(identity, values))
+        mine = tuple(map(_identity, values))
         if mine in known:
             told = ", ".join(f"{key} = {shown(v.value)}" for key, v in row.items())
             place = next(iter(row.values())).place
@@ -334,65 +338,35 @@ def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     return rows
 
 
-def identity(value: object) -> float | str:
+def _identity(value: object) -> float | str:
     """Returns what two values that are the same have in common; 1 is 1.0."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def names(points: Iterable[Point]) -> dict[tuple[str, float | str], str]:
-    """Returns the names of swept values, by key and `identity`.
-
-    Parts of a list without names are called by what tells them apart. Those that are
-    zipped are not: a search adds to them, which must change no name.
-
-    Raises:
-        LocatedError: A name stands for two values of a key.
-    """
-    given: dict[tuple[str, float | str], str] = {}
-    parts: dict[str, dict[float | str, Mapping[str, object]]] = {}
-    for key, (value, place, name) in (e for point in points for e in point.items()):
-        if name is not None:
-            given[key, identity(value)] = name
-        elif isinstance(value, Mapping) and place[0] != ZIPPED:
-            parts.setdefault(key, {})[identity(value)] = value
+def _told_apart(values: Sequence[object]) -> dict[int, str]:
+    """Returns short names of parts in a list, such as `pareto b=1.5`, by position."""
+    parts = {i: part for i, part in enumerate(values) if isinstance(part, Mapping)}
     found = {
-        (key, of): name
-        for key, values in parts.items()
-        for of, name in zip(values, _told_apart([*values.values()]), strict=True)
-    } | given
-    for (key, name), number in Counter((k, n) for (k, _), n in found.items()).items():
-        if number > 1:
-            raise LocatedError(
-                f"sweep.{key} must use a name for one value alone, got {name!r} for "
-                f"{number}; name the values of all variants apart",
-                ("sweep", key),
-            )
-    return found
-
-
-def _told_apart(parts: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns short names of different parts, such as `expon` and `pareto b=1.5`."""
-    kinds = [printed({tag: part[tag] for tag in TAGS if tag in part}) for part in parts]
-    found = list(kinds)
-    for kind in {*kinds}:
-        mine = [place for place, each in enumerate(kinds) if each == kind]
-        keys = dict.fromkeys(k for i in mine for k in parts[i] if k not in TAGS)
-        told = {
-            key: [
+        i: printed({k: part[k] for k in TAGS if k in part}) for i, part in parts.items()
+    }
+    for kind in {*found.values()}:
+        alike = [i for i, name in found.items() if name == kind]
+        keys = dict.fromkeys(k for i in alike for k in parts[i] if k not in TAGS)
+        words = [
+            [
                 f"{key}={printed(parts[i][key])}" if key in parts[i] else ""
-                for i in mine
+                for i in alike
             ]
             for key in keys
-        }
-        different = [words for words in told.values() if len({*words}) > 1]
-        alone = [words for words in different if len({*words}) == len(words)]
-        chosen = (
-            [min(alone, key=lambda words: max(map(len, words)))] if alone else different
-        )
-        for i, *words in zip(mine, *chosen, strict=True):
-            found[i] = " ".join(filter(None, (kind, *words)))
+        ]
+        different = [each for each in words if len({*each}) > 1]
+        alone = [each for each in different if len({*each}) == len(alike)]
+        if alone:
+            different = [min(alone, key=lambda each: max(map(len, each)))]
+        for i, *own in zip(alike, *different, strict=True):
+            found[i] = " ".join(filter(None, (kind, *own)))
     return found
 
 

@@ -1,6 +1,5 @@
 """Runs of a scenario: its variants, sweep points and replicates."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -103,26 +102,17 @@ def expand(scenario: Varied) -> list[Run]:
     }
     base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
-    variants = _variants(scenario)
-    swept = {
-        name: _points(scenario, name, each) for name, (each, _) in variants.items()
-    }
-    try:
-        names = grid.names(itertools.chain(*swept.values()))
-    except LocatedError as error:
-        raise VariantError(str(error), error.keys) from None
-    for variant, (changes, _) in variants.items():
+    named: dict[tuple[str, str], object] = {}
+    for variant, (changes, _) in _variants(scenario).items():
         own = {key: value for key, value in changes.items() if key != "sweep"}
         tree = merge(base, own) if own else base
-        for point in swept[variant]:
+        for point in _points(scenario, variant, changes):
             if own and "sweep" not in changes:
                 _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
-            values = {
-                key: names.get((key, grid.identity(each.value)), each.value)
-                for key, each in point.items()
-            }
+            _check_names(point, named)
+            values = {k: each.name or each.value for k, each in point.items()}
             for replicate in range(replicates):
                 seed = replicate_seed(scenario.seed, replicate)
                 mine = _divided(resolved, seed)
@@ -133,6 +123,17 @@ def expand(scenario: Varied) -> list[Run]:
     except LocatedError as error:
         raise VariantError(str(error), error.keys) from None
     return runs
+
+
+def _check_names(point: grid.Point, named: dict[tuple[str, str], object]) -> None:
+    """Refuses a name that stands for another value in another variant."""
+    for key, each in point.items():
+        if each.name and named.setdefault((key, each.name), each.value) != each.value:
+            raise VariantError(
+                f"sweep.{key} must have a name for one value alone, got {each.name!r} "
+                f"for {shown(each.value)} as well; name it otherwise in one variant",
+                ("sweep", key),
+            )
 
 
 def inherited(scenario: Varied) -> dict[str, list[Inherited]]:

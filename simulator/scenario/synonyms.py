@@ -13,6 +13,7 @@ from ..parts.base import LocatedError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
 from .dialect import Keys
+from .grid import RANDOM
 from .study import merge, replace
 
 KEYS = {
@@ -33,11 +34,10 @@ KEYS = {
     "speed": ("power",),
     "staleness_weight": ("weight",),
 }
-"""Words for keys: ours, and a key beside it where ours alone has several meanings."""
-FATES = {"cancel": "stop", "discard": "reject"}
+"""Words for keys: ours, and a further key of its class if ours has several meanings."""
 VALUES = {
-    "beyond": FATES,
-    "late": FATES,
+    "beyond": {"cancel": "stop", "discard": "reject"},
+    "late": {"cancel": "stop", "discard": "reject"},
     "record": {"full": "everything"},
     "sampling": {"without_replacement": "distinct"},
     "scale": {"minmax": "unit"},
@@ -62,7 +62,7 @@ class Synonyms:
         """Returns a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A mapping has a word and ours.
         """
         return self._entries(tree, (), (), tree)
 
@@ -72,7 +72,7 @@ class Synonyms:
         """Returns keys and value of an override of a scenario in our words.
 
         Raises:
-            LocatedError: A word stands beside ours.
+            LocatedError: A mapping has a word and ours.
         """
         whole, node = replace(tree, keys, value, nulls_remove=False), value
         for key in reversed(keys):
@@ -113,8 +113,8 @@ class Synonyms:
                 self._found[place] = key
                 if key in node:
                     raise LocatedError(
-                        f"{'.'.join(map(str, place))} must stand alone, but means the "
-                        f"same as {key} beside it; remove one of them",
+                        f"{'.'.join(map(str, place))} must be left out where {key} is "
+                        f"given, which means the same; remove one of them",
                         place,
                     )
         return found
@@ -141,7 +141,7 @@ class Synonyms:
         return found
 
     def _swept(self, value: Any, here: Keys, key: str, whole: Mapping[str, Any]) -> Any:
-        """Returns what an entry of a dotted key takes: values, or a law of them."""
+        """Returns the values of a dotted key: some, by name, of a range or a law."""
         at = tuple(key.split("."))
 
         def each(value: Any) -> Any:
@@ -151,8 +151,9 @@ class Synonyms:
             return type(value)(map(each, value))
         if not isinstance(value, Mapping):
             return each(value)
-        named = {k: each(v) if isinstance(v, Mapping) else v for k, v in value.items()}
-        return Synonyms(Scipy).replaced(named)
+        if RANDOM in here[:-1]:
+            return Synonyms(Scipy).replaced(value)
+        return {name: each(named) for name, named in value.items()}
 
     def _dotted(self, text: str, whole: Mapping[str, Any]) -> str:
         keys = text.split(".")

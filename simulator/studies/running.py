@@ -28,6 +28,7 @@ from ..scenario import overrides
 from ..scenario.reading import read, validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
+from ..scenario.synonyms import Synonyms
 from ..scenario.tuning import refuse_untuned
 from . import executors, origins, planning, staged
 from .executors import FAILURES, TIMELINES, Workers
@@ -225,7 +226,7 @@ def simulate(
         replace = {**(replace or {}), "replicates": replicates}
     for key, value in (replace or {}).items():
         text = json.dumps(value, default=np.generic.item)
-        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {})
+        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {}, Scenario)
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = with_objects(
@@ -350,7 +351,7 @@ def scenario_from(source: Source) -> Scenario:
 def _entries(source: Source) -> dict[str, Any]:
     """Returns what is written in a scenario, as nested mappings."""
     if isinstance(source, Mapping):
-        return dict(source)
+        return Synonyms(Scenario).replaced(source)
     return scenario_from(source).model_dump(mode="json", exclude_unset=True)
 
 

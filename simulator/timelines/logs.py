@@ -58,18 +58,16 @@ class LogTable:
 
     def numbers(self, name: str) -> Float64[np.ndarray, " n"]:
         """Returns a column as numbers, NaN where there is none."""
-        return self._numeric(name).astype(np.float64).to_numpy(na_value=np.nan)
-
-    def _numeric(self, name: str) -> "pd.Series":
         import pandas as pd
 
         try:
-            return pd.to_numeric(self.frame[name], errors="coerce")
+            found = pd.to_numeric(self.frame[name], errors="coerce")
         except OverflowError:
             raise DataError(
                 f"{self.path}: column {name} must have numbers of at most 64 bits, got "
                 f"a longer one; correct it"
             ) from None
+        return found.astype(np.float64).to_numpy(na_value=np.nan)
 
     def refuse(self, wrong: object, what: str, name: str, remedy: str) -> None:
         """Refuses the first row that is wrong, with what stands in a column of it.

@@ -36,10 +36,6 @@ class Availability(Part):
     def check(self, num_clients: int, name: str) -> None:
         """Refuses what `num_clients` clients cannot have.
 
-        Args:
-            num_clients: Number of clients of the group.
-            name: Dotted key of the entry, for messages.
-
         Raises:
             LocatedError: Saying what and what to do.
         """

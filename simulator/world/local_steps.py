@@ -26,12 +26,7 @@ class LocalStepsRule(Asking):
 
     @abstractmethod
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Starts to change them.
-
-        Args:
-            world: World that is about to be played.
-            steps: What is changed.
-        """
+        """Starts to change them."""
 
 
 class StepSchedule(LocalStepsRule):

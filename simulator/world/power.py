@@ -74,10 +74,6 @@ class PowerTable:
 def powers(config: Power, population: Population) -> list[Work]:
     """Returns how long some work of each client takes, by when it begins.
 
-    Args:
-        config: Table of the scenario.
-        population: The clients.
-
     Raises:
         DataError: A file that is not there or damaged, or whose table is none.
     """

@@ -81,14 +81,17 @@ class Slowdown(Part):
         """
 
     def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
-        """Returns the factors of jobs; asked where it is `in_arrays`.
-
-        Args:
-            clients: Their clients.
-            job: Their numbers.
-            population: All clients.
-        """
+        """Returns the factors of jobs; asked where it is `in_arrays`."""
         raise NotImplementedError
+
+
+def _check_named(clients: Sequence[int], num_clients: int, name: str) -> None:
+    if max(clients) > num_clients:
+        raise LocatedError(
+            f"{name}.clients must name clients from 1 to {num_clients}, got "
+            f"{max(clients)}; change it",
+            keys(f"{name}.clients"),
+        )
 
 
 class NamedSlowdown(Slowdown):
@@ -101,19 +104,14 @@ class NamedSlowdown(Slowdown):
     """Factor of the time of computing."""
 
     def check(self, num_clients: int, name: str) -> None:
-        if max(self.clients) > num_clients:
-            raise LocatedError(
-                f"clients.slowdowns must name clients from 1 to {num_clients}, got "
-                f"{max(self.clients)}; change it",
-                ("clients", "slowdowns"),
-            )
+        _check_named(self.clients, num_clients, name)
 
     def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
         named = np.isin(np.arange(1, num_clients + 1), self.clients)
         return np.where(named, self.factor, 1.0)
 
     def make(self, population: Population) -> Factor:
-        self.check(population.size, "")
+        self.check(population.size, population.stage)
         factors = self.lasting(population.size).tolist()
         return lambda client, job, time: factors[client]
 
@@ -287,12 +285,8 @@ class SharedSlowdown(Slowdown):
         return tuple(Purpose[stage.upper()] for stage in self.stages)
 
     def check(self, num_clients: int, name: str) -> None:
-        if self.clients is not None and max(self.clients) > num_clients:
-            raise LocatedError(
-                f"{name}.clients must name clients from 1 to {num_clients}, got "
-                f"{max(self.clients)}; change it",
-                keys(f"{name}.clients"),
-            )
+        if self.clients is not None:
+            _check_named(self.clients, num_clients, name)
         check_parameter(self.room, num_clients, f"{name}.room")
         for client, room in enumerate(
             distinct_values(self.room, num_clients, f"{name}.room")

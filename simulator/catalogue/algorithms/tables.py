@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ...engine.algorithm import (
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     model_and_gradient,
@@ -78,12 +78,7 @@ class ClientTable(NamedTuple):
 
     @classmethod
     def empty(cls, num_clients: int, like: Vector) -> "ClientTable":
-        """Returns a table of zeros.
-
-        Args:
-            num_clients: K.
-            like: A vector.
-        """
+        """Returns a table of zeros."""
         zeros = jnp.zeros_like(like)
         entries = jnp.zeros((num_clients, *like.shape), like.dtype)
         counts = jnp.zeros(num_clients, jnp.int32)
@@ -191,7 +186,7 @@ class TableMethod(Algorithm):
     stage: ClassVar[type[TableStage]]
     """What the server keeps, and makes of it."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":

@@ -1,8 +1,6 @@
 """Commands for a study in several places: `stalesim cluster begin`, `work`, ..."""
 
 import re
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +19,6 @@ app.add_typer(cluster, name="cluster", rich_help_panel="Share")
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of the units of a wall time."""
-SPARE_S = 60
-"""Seconds of a job's wall time that are left to start and to end."""
 
 
 def seconds(text: str) -> int:
@@ -126,43 +122,6 @@ def dask(
 
     with Cluster(address):
         commands.app(command, standalone_mode=False)
-
-
-@cluster.command()
-def slurm(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="jobs of the array")
-    ] = 16,
-    time: Annotated[str, typer.Option(help="wall time of a job, such as 2h")] = "1h",
-) -> None:
-    """Prints a script for sbatch: an array of jobs that work on a study.
-
-    For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
-    """
-    from ...parts import plugins
-    from ...studies.running import scenario_of, where_started
-
-    all_s = seconds(time)
-    if all_s <= 2 * SPARE_S:
-        raise UserError(f"--time must be > {2 * SPARE_S}s, got {time}; give more")
-    minutes, rest = divmod(all_s, 60)
-    with where_started(folder):
-        scenario = scenario_of(folder, "cluster slurm")
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", scenario.name)
-    given, study = plugins.options(), str(folder.resolve())
-    command = [sys.executable, "-m", "stalesim", *given, "cluster", "work", study]
-    for line in (
-        "#!/bin/sh",
-        f"#SBATCH --job-name={name}",
-        f"#SBATCH --array=1-{jobs}",
-        f"#SBATCH --time={minutes}:{rest:02d}",
-        "#SBATCH --ntasks=1",
-        "#SBATCH --cpus-per-task=1",
-        "#SBATCH --requeue",
-        f"exec {shlex.join(command)} --for {all_s - SPARE_S}s",
-    ):
-        typer.echo(line)
 
 
 @cluster.command()

@@ -22,7 +22,6 @@ from ...files.timeline import (
     StopReason,
 )
 from ...studies.saved import TimelineSource, write_all
-from ...timelines.logs import LogTable
 from ...world.recorders.arrays import server_rows
 from ...world.workload import Workload
 from .reading import ClientLog, read_log
@@ -182,24 +181,19 @@ def _jobs(
     )
 
 
-def _read_versions(
-    read: np.ndarray, made: np.ndarray, table: LogTable
-) -> Int[np.ndarray, " J"]:
+def _read_versions(log: ClientLog, made: np.ndarray) -> Int[np.ndarray, " J"]:
     """Returns how many commits had been made when each job read."""
-    most = np.searchsorted(made, read, side="right")
-    if "read_version" not in table.frame:
-        return most
-    least, said = np.searchsorted(made, read), table.numbers("read_version")
-    first = int(np.argmin(read))
-    said = (said - said[first] + least[first]).astype(np.int64)
-    table.refuse(
-        (said < least) | (said > most),
+    if "read_version" not in log.table.frame:
+        return np.searchsorted(made, log.times["read_time"], side="right")
+    said, wrong = log.stated_versions(made)
+    log.table.refuse(
+        wrong,
         "must have as read_version the number of arrivals applied before its read",
         "read_version",
         "correct the row; of a server that commits once a round, give the column round "
         "in its place",
     )
-    return said
+    return said.astype(np.int64)
 
 
 def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
@@ -214,7 +208,7 @@ def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
         ended, commits = _gathered(times, applied, table.numbers("commit"))
     order = np.argsort(ended, kind="stable")
     made = ended[order][commits[order]]
-    read_version = _read_versions(times["read_time"], made, table)[order]
+    read_version = _read_versions(log, made)[order]
     client, applied, commits = client[order], applied[order], commits[order]
     times = {name: values[order] for name, values in times.items()}
     ended, outcome = ended[order], outcome[order]

@@ -316,18 +316,13 @@ def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:
     """Returns which jobs say that they read a version other than by their times."""
     if "read_version" not in log.table.frame:
         return np.zeros(log.client.size, bool)
-    read, said = log.times["read_time"], log.table.numbers("read_version")
     applied = log.outcome == Outcome.APPLIED
     made = np.sort(log.times["arrived_time"][applied])
     if "applied_time" in log.times:  # of each version, which the log names
         commits = log.table.numbers("commit")[applied]
         first_of = np.unique(commits, return_index=True)[1]
         made = np.sort(log.times["applied_time"][applied][first_of])
-    least = np.searchsorted(made, read) // size
-    most = np.searchsorted(made, read, side="right") // size
-    first = int(np.argmin(read))
-    said = said - said[first] + least[first]
-    return (said < least) | (said > most)
+    return log.stated_versions(made, size)[1]
 
 
 def _buffer(log: ClientLog) -> int:

@@ -52,28 +52,30 @@ def act_out(
     """
     from ...scenario.reading import read_any
     from . import running
-    from .timeline import Options
+    from .timeline import Bench
 
     forms = formats(form, plots=plots)
     config = read_any(scenario, set_ or ())
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
-    options = Options(
-        compute=compute,
-        time_scale=time_scale,
-        host=host,
-        port=int(port),
-        kill=tuple(kill or ()),
-        pause=tuple(pause or ()),
-        slow=tuple(slow or ()),
-        broker=broker,
-    )
     with (
         folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
         console.interruptible(folder),
     ):
-        found = running.act_out(config, folder, options, lambda line: err.say(line))
+        bench = Bench(
+            config,
+            folder,
+            lambda line: err.say(line),
+            compute=compute,
+            time_scale=time_scale,
+            listen=(host, int(port)),
+            broker=broker,
+            kill=kill or (),
+            pause=pause or (),
+            slow=slow or (),
+        )
+        found = running.act_out(bench)
     printing.close_world(found.timeline, None, forms)
     if found.study is not None:
         printing.close(found.study, forms)

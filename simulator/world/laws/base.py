@@ -391,11 +391,6 @@ def check_drawn(
     """Checks the laws of parameters that each client draws; returns if there are any.
 
     The values themselves are checked when they have been drawn.
-
-    Args:
-        parameters: Parameters of a law, by their names.
-        num_clients: Number of clients.
-        name: Dotted key of the law, for messages.
     """
     drawn = {key: value for key, value in parameters.items() if isinstance(value, Law)}
     for key, value in drawn.items():
@@ -411,14 +406,9 @@ def positive(
     Raises:
         LocatedError: it is negative for a client.
     """
+    check_parameter(quantity, num_clients, name)
     values = distinct_values(quantity, num_clients, name)
     for client, value in enumerate(values):
-        if value < 0:
-            raise LocatedError(
-                f"{name} must be >= 0, got {float(value):g} for client {client + 1}; "
-                f"durations are not negative",
-                keys(name),
-            )
         if value > LONGEST_S:
             raise LocatedError(
                 f"{name} must be at most {LONGEST_S:g}, beyond which no clock counts, "

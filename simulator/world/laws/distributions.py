@@ -248,11 +248,6 @@ def is_discrete(known: Family) -> bool:
 def check_names(law: Scipy, names: list[str], name: str) -> None:
     """Refuses shape parameters that a distribution does not have, or lacks.
 
-    Args:
-        law: Configuration of the law.
-        names: Names of the distribution's shape parameters.
-        name: Dotted key of the law, for messages.
-
     Raises:
         LocatedError: naming the parameter.
     """

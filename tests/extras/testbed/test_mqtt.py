@@ -20,7 +20,7 @@ from stalesim.simulator.extras.testbed.mqtt import (
     Post,
 )
 from stalesim.simulator.extras.testbed.running import act_out
-from stalesim.simulator.extras.testbed.timeline import Bench, Options
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.extras.testbed.wire import Envelope, WireError
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -54,9 +54,8 @@ def acted_out(
     folder: Path, said: list[str] | None = None, *, kill: Any = (), **changes: Any
 ) -> Bench:
     world = WorldScenario.model_validate({**TREE, **changes})
-    options = Options(broker="start", kill=kill)
     say = (said if said is not None else []).append
-    return act_out(world, folder / "bed", options, say)
+    return act_out(Bench(world, folder / "bed", say, broker="start", kill=kill))
 
 
 @contextmanager
@@ -418,7 +417,7 @@ def test_a_broker_that_is_not_there_or_refuses_is_named_in_one_line(
 
     def refused(address: str) -> str:
         with pytest.raises(UserError) as error:
-            act_out(world, tmp_path / str(next(tries)), Options(broker=address))
+            act_out(Bench(world, tmp_path / str(next(tries)), broker=address))
         return str(error.value)
 
     monkeypatch.setattr(broker, "CONNECT_S", 5.0)

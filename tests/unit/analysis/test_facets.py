@@ -78,7 +78,7 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("number", "venue", "wanted"),
-    [(4, None, (2, 2)), (24, None, (6, 4)), (3, None, (2, 2)), (6, "icml", (3, 2))],
+    [(4, None, (2, 2)), (24, None, (6, 4)), (3, None, (1, 3)), (6, "icml", (3, 2))],
 )
 def test_grids(number: int, venue: str | None, wanted: tuple[int, int]) -> None:
     with style.using(*filter(None, [venue])):

@@ -1,5 +1,6 @@
 """The pages say what the program says: keys, columns, commands; examples work."""
 
+import inspect
 import re
 import shlex
 from contextlib import nullcontext
@@ -113,6 +114,27 @@ def test_names_of_python_become_documentation_in_the_site() -> None:
     assert "mkdocs serve" not in after
 
 
+def test_the_calls_of_the_python_page_have_these_arguments() -> None:
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    section, seen = "", set()
+    for line in text.splitlines():
+        section = line if line.startswith("## ") else section
+        row = re.match(r"\| `(\w+)\((.*)\)` \| `(.*?)`(?:: .*)? \|$", line)
+        if row is None:
+            continue
+        name, given, example = row.groups()
+        compile(example, name, "exec")
+        method = section == "## A study"
+        known = inspect.signature(getattr(stalesim.Study if method else stalesim, name))
+        names = [each.strip("* ") for each in given.split(",")]
+        names = [each for each in names if each not in ("", "...")]
+        assert names == [each for each in known.parameters if each in names], name
+        seen |= set() if method else {name}
+        assert f"{'study' if method else 'stalesim'}.{name}(" in example
+    functions = {n for n in stalesim.__all__ if inspect.isroutine(getattr(stalesim, n))}
+    assert seen == functions
+
+
 def test_a_key_that_parts_share_is_explained_once(keys: str) -> None:
     rows = [line for line in keys.splitlines() if line.startswith("| `split_seed`")]
     assert len(rows) == 1
@@ -130,7 +152,9 @@ def test_every_key_of_a_scenario_is_listed_with_a_link_that_exists(keys: str) ->
         assert f"| `{key}` |" in pages_scenario.scenario_pages()[pages_scenario.FIRST]
     linked = set(re.findall(r"scenario\.md#([\w-]+)\)", text))
     assert linked <= {*pages_scenario.homes(), "per-client"}
-    of_range = "| `num` | integer ≥ 2 ≤ 10000 | required | How many,"
+    of_range = (
+        "| `num` | integer&nbsp;≥&nbsp;2&nbsp;≤&nbsp;10000 | required | How many,"
+    )
     assert of_range in text
 
 
@@ -162,11 +186,9 @@ LIKE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("protocol", sorted(LIKE))
 def test_what_fits_a_protocol_that_is_like_another_is_accepted(protocol: str) -> None:
-    head, _, *rows = (
-        [cell.strip(" `") for cell in line.strip("|").split("|")]
-        for line in pages.GENERATED["fits"]().splitlines()
-    )
-    said = {row[0]: row[head.index(protocol)] == "yes" for row in rows}
+    lines = pages.GENERATED["fits"]().splitlines()
+    rows = ([cell.strip() for cell in line.split("|")] for line in lines)
+    said = {name.strip("`"): f"`{protocol}`" in fit for _, name, _, fit, _ in rows}
     assert any(said.values())
     for algorithm in ("sgd", "malenia", "psgd", "adp2sgd", "sgp"):
         tree: dict[str, Any] = {

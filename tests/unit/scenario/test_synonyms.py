@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from stalesim import load, resume, simulate, sweep
+from stalesim import load, resume, simulate
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads, loads_any, to_yaml, validated
 from stalesim.simulator.scenario.schema import schema
@@ -37,9 +37,9 @@ record: everything
 variants:
   waiting: {protocol: {late: stop}}
   buffered: {protocol: {kind: buffered, size: 2}, algorithm: {kind: fed_buff, local_steps: 1, step_size: 0.1, batch: 4, weight: {kind: polynomial}}}
-  bounded: {protocol: {kind: asynchronous, staleness_bound: 2, beyond: stop}, algorithm: {kind: sgd, step_size: 0.1, batch: 4, local_step_size: 0.1, local_steps: 2}, sweep: {protocol.staleness_bound: [1, 2], protocol.beyond: [reject, stop]}}
+  bounded: {protocol: {kind: asynchronous, staleness_bound: 2, beyond: stop}, algorithm: {kind: sgd, step_size: 0.1, batch: 4, local_step_size: 0.1, local_steps: 2}, sweep: {protocol.staleness_bound: [1, 2], protocol.beyond: {speed: reject, gone: stop}}}
   robust: {algorithm: {kind: chained, step_size: 0.1, batch: 4, chain: [{kind: local_work}, {kind: weigh}, {kind: trimmed_mean, tolerated: 0}, {kind: step, step_size: 1}]}}
-sweep: {zipped: {clients.selection.in_flight: [2, 3], problem.data.scale: [unit, raw]}, random: {num: 2, problem.l2: {law: uniform}}}
+sweep: {zipped: {clients.selection.in_flight: [2, 3], problem.data.scale: [unit, raw]}, random: {num: 2, problem.l2: {law: uniform}}, clients.loss.timeout: {low: 5, speed: 6}}
 claims:
 - {close: waiting, than: robust, metric: test_loss, within: 9, at: {clients.selection.in_flight: 2}, says: alike}
 """
@@ -56,7 +56,7 @@ WORDS = (
     ("late: reject", "late: discard"),
     ("late: stop", "late: cancel"),
     ("beyond: stop", "beyond: cancel"),
-    ("[reject, stop]", "[discard, cancel]"),
+    ("{speed: reject, gone: stop}", "{speed: discard, gone: cancel}"),
     (" server_step_size", " server_learning_rate"),
     (" local_step_size", " local_learning_rate"),
     (" step_size", " learning_rate"),
@@ -133,13 +133,15 @@ def test_a_word_is_read_where_only_a_later_kind_has_it() -> None:
         ),
     ],
 )
-def test_a_word_beside_ours_is_refused(before: str, after: str, words: str) -> None:
+def test_a_word_and_ours_together_are_refused(
+    before: str, after: str, words: str
+) -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(OURS.replace(before, after), "it")
     assert str(caught.value).startswith(words)
-    assert "must stand alone, but means the same as" in str(caught.value)
+    assert "must be left out where" in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(ScenarioError, match="must stand alone, but means the same"):
+    with pytest.raises(ScenarioError, match="which means the same; remove one of them"):
         validated(yaml.safe_load(OURS.replace(before, after)))
 
 
@@ -173,7 +175,9 @@ def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
     assert resume(tmp_path / "study").manifest["runs"] == study.manifest["runs"]
     assert not any(f'"{word}"' in stored for word in {*KEYS} - {"speed"})
     for key in ("algorithm.batch_size", "algorithm.batch"):
-        swept = sweep(ours, {key: [2, 3]}, tmp_path / "swept")
+        change = {"sweep": {key: [2, 3]}, "algorithm.learning_rate": 0.2}
+        swept = simulate(ours, tmp_path / "swept", replace=change)
+        simulate(small, tmp_path / "swept", replace=change)
     assert [run["parameters"] for run in load(tmp_path / "swept").manifest["runs"]] == [
         {"algorithm.batch": 2},
         {"algorithm.batch": 3},

@@ -26,7 +26,7 @@ from pydantic import model_validator
 from ....engine.algorithm import (
     FLOAT_BYTES,
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     batch_size,
@@ -296,8 +296,8 @@ class Chained(HasStages, Algorithm):
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
         return {**own, "chain": [stage.structure() for stage in self.stages]}
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: the model down, as much up.
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        """Returns the bytes of one contribution: the model down, as much up.
 
         Stages may make either smaller, or send something along with the model.
         """
@@ -309,7 +309,7 @@ class Chained(HasStages, Algorithm):
                 sent = stage.sent_bytes(sent, shape)
         model += sum(FLOAT_BYTES * shape.num_weights for _ in self._sending)
         model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
-        return (Message("gradient", "up", sent), Message("model", "down", model))
+        return {"up": sent, "down": model}
 
     def overhead_s(self, shape: ProblemShape) -> float:
         return sum((stage.overhead_s(shape) for stage in self._exchanging), 0.0)

@@ -68,10 +68,6 @@ class StalenessWeight(Part):
 
         Runs of one program may differ in these numbers.
 
-        Args:
-            setup: The facts of the run.
-            constants: The problem's constants.
-
         Raises:
             ScenarioError: A number is to come from the data and is not known.
         """
@@ -87,12 +83,7 @@ class StalenessWeight(Part):
         return str(getattr(self, "kind", ""))
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others; by default none.
-
-        Args:
-            protocol: The protocol of the scenario.
-            num_clients: K.
-        """
+        """Yields lines on clients that count more than others; by default none."""
         yield from ()
 
 

@@ -154,14 +154,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         event: Event,
         of: Draw,
     ) -> tuple[VaflState, Exchange]:
-        """Uploads, updates the server, answers the query.
-
-        Args:
-            parties: All parties.
-            state: The state before the row.
-            event: The row.
-            of: What its parties upload.
-        """
+        """Uploads, updates the server, answers the query."""
         problem, samples = parties.problem, of.samples
         store = self._stored(parties, state, of, event.version)
         h = store.read(parties, samples)

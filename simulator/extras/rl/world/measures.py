@@ -4,7 +4,6 @@ Staleness and seconds per step leave out the start of a run. Shares and mean len
 of the whole run, as its costs are.
 """
 
-from math import inf
 from typing import TypedDict
 
 import numpy as np
@@ -27,21 +26,17 @@ class RolloutLoad(TypedDict):
     Attributes:
         slots: C, samples that are generated at once.
         batch: B, samples of a step.
-        capacity: q, batches that the queue holds; infinite without a bound.
         rho: Samples generated per second over samples trained per second, if neither
             waits.
         tail: M, the mean length of a group's longest sample over the mean length.
-        mean_tokens: Mean length of a sample, tokens.
         group: S, samples that enter the queue together.
         exempt: Why closed forms do not hold; empty if they do.
     """
 
     slots: int
     batch: float
-    capacity: float
     rho: float
     tail: float
-    mean_tokens: float
     group: int
     exempt: str
 
@@ -59,10 +54,8 @@ def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
     return RolloutLoad(
         slots=generation.num_slots,
         batch=batch,
-        capacity=inf if world.queue.capacity is None else world.queue.capacity,
         rho=rate * float(np.mean(taken)) / batch,
         tail=float(longest.mean()) / mean,
-        mean_tokens=mean,
         group=size if generation.complete else 1,
         exempt=_exempt(world),
     )
