@@ -283,8 +283,9 @@ def _missing(measured: Measured, *names: str) -> str:
 def number(measured: str) -> str:
     """Returns what was measured without its words: `8.1 times [at least 5.2]`."""
     words, _, found = measured.partition(";")[0].rpartition(": ")
-    is_ratio = words.startswith("times ")
-    return re.sub(r"\d[\d.e+-]*", r"\g<0> times", found, count=1) if is_ratio else found
+    if not words.startswith("times "):
+        return found
+    return re.sub(r"^((?:at (?:least|most) )?\d[\d.e+-]*)", r"\1 times", found)
 
 
 def all_decided(study: Study) -> bool:

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 GAP = 2
 """Characters between columns, and of the empty edges of a table together."""
-LONGEST = 24
+LONGEST = 32
 """Characters from which on a cell may take several lines."""
 
 

@@ -36,11 +36,11 @@ EXPLAINED = "[ ]: 95 % interval; p: exact sign test, corrected (by Holm) for all
 """Words below verdicts."""
 COLOURS = {"holds": "green", "does not hold": "red"}
 NEXT = {
-    ("report", ""): "all results on one HTML page",
-    ("tables", " --legend"): "all columns, and what they mean",
-    ("check", ""): "how each claim was judged",
+    "report": "all results on one HTML page",
+    "check": "how each claim was judged",
+    "tables --legend": "all columns, and what they mean",
 }
-"""Commands on a study that has been run, their options, and what they show."""
+"""Commands on a study that has been run, and what they show."""
 MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
@@ -115,9 +115,10 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     out.print()
     out.say(f"Study: {study.folder}{figures}")
     out.print("Next:")
-    for (name, options), words in NEXT.items():
-        command = f"{plugins.command(name, study.folder)}{options}"
-        out.say(f"  {command:<40}  {words}")
+    commands = {plugins.command(n, study.folder): what for n, what in NEXT.items()}
+    width = max(map(len, commands))
+    for command, what in commands.items():
+        out.say(f"  {command:<{width}}  {what}")
 
 
 def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> None:
