@@ -58,30 +58,15 @@ class Synonyms:
         self._root = root
         self._found: dict[Keys, str] = {}
 
-    def replaced(self, tree: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a scenario in our words.
+    def replaced(
+        self, tree: Mapping[str, Any], whole: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Returns a scenario, or changes that make it a whole one, in our words.
 
         Raises:
             LocatedError: A mapping has a word and ours.
         """
-        return self._entries(tree, (), (), tree)
-
-    def replaced_in(
-        self, tree: Mapping[str, Any], keys: tuple[str, ...], value: object
-    ) -> tuple[tuple[str, ...], object]:
-        """Returns keys and value of an override of a scenario in our words.
-
-        Raises:
-            LocatedError: A mapping has a word and ours.
-        """
-        whole, node = replace(tree, keys, value, nulls_remove=False), value
-        for key in reversed(keys):
-            node = {key: node}
-        node, ours = self._value(node, (), (), whole), []
-        for _ in keys:
-            ((key, node),) = node.items()
-            ours.append(key)
-        return tuple(ours), node
+        return self._entries(tree, (), (), tree if whole is None else whole)
 
     def place(self, keys: Keys) -> Keys:
         """Returns the place of an entry in our words."""
