@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
+from ..parts.errors import ScenarioError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
-from .dialect import Keys
+from .dialect import DEEPEST, Keys
 from .grid import RANDOM
 from .study import merge, replace
 
@@ -85,6 +86,11 @@ class Synonyms:
             at: Where it is in the scenario of its variant.
             whole: That scenario, whose kinds say which words are read.
         """
+        if len(here) > DEEPEST:
+            raise ScenarioError(
+                f"{here[0]} must have at most {DEEPEST} levels, got more; is there a "
+                f"mapping within itself?"
+            )
         found: dict[str, Any] = {}
         for word, value in node.items():
             place = (*here, word)
