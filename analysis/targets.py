@@ -218,8 +218,9 @@ def default_target(study: Study) -> MetricTarget:
     evaluated = scenario["evaluate"]["metrics"]
     stated = [scenario["stop"].get("target")]
     stated += [claim.get("to") for claim in scenario.get("claims", [])]
-    for searched in filter(None, (scenario.get("tune"), scenario.get("compare"))):
-        aim = objective(searched["objective"])
+    searches = (scenario.get(key) or {} for key in ("tune", "compare"))
+    for text in filter(None, (search.get("objective") for search in searches)):
+        aim = objective(text)
         stated.append({} if aim.target is None else {aim.metric: aim.target})
     for target in stated:
         for metric, value in (target or {}).items():

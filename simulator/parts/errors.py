@@ -191,13 +191,7 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 
 
 def advice(word: str, known: Iterable[str], *, at_top: bool) -> str:
-    """Returns what to do about an unknown key: the key that is meant, or its place.
-
-    Args:
-        word: The key.
-        known: Keys that may stand in its place.
-        at_top: Whether it stands at the top of a scenario.
-    """
+    """Returns what to write for an unknown key: one of those known, or a place."""
     meant = SEARCHED.get(plain(word), {})
     place = next(iter(meant.values()), "")
     elsewhere = at_top or meant.keys().isdisjoint(known)

@@ -1,6 +1,8 @@
 """Overrides of single entries from the command line: `-s dotted.key=value`."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 
 from pydantic import BaseModel
 
@@ -40,10 +42,13 @@ def apply(
         )
     value, _ = dialect.compose(text, lambda line: where)
     _check_way(tree, keys, where)
+    words, change = Synonyms(root), replace({}, keys, value, nulls_remove=False)
     try:
-        keys, value = Synonyms(root).replaced_in(tree, keys, value)
+        change = words.replaced(change, replace(tree, keys, value))
     except LocatedError as error:
         raise ScenarioError(f"{where}: {error}") from None
+    keys = tuple(map(str, words.place(keys)))
+    value = reduce(getitem, keys, change)
     for known in [known for known in places if known[: len(keys)] == keys]:
         del places[known]
     for depth in range(1, len(keys) + 1):

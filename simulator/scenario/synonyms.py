@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
+from ..parts.errors import ScenarioError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
-from .dialect import Keys
+from .dialect import DEEPEST, Keys
 from .grid import RANDOM
 from .study import merge, replace
 
@@ -58,30 +59,15 @@ class Synonyms:
         self._root = root
         self._found: dict[Keys, str] = {}
 
-    def replaced(self, tree: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a scenario in our words.
+    def replaced(
+        self, tree: Mapping[str, Any], whole: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Returns a scenario, or changes that make it a whole one, in our words.
 
         Raises:
             LocatedError: A mapping has a word and ours.
         """
-        return self._entries(tree, (), (), tree)
-
-    def replaced_in(
-        self, tree: Mapping[str, Any], keys: tuple[str, ...], value: object
-    ) -> tuple[tuple[str, ...], object]:
-        """Returns keys and value of an override of a scenario in our words.
-
-        Raises:
-            LocatedError: A mapping has a word and ours.
-        """
-        whole, node = replace(tree, keys, value, nulls_remove=False), value
-        for key in reversed(keys):
-            node = {key: node}
-        node, ours = self._value(node, (), (), whole), []
-        for _ in keys:
-            ((key, node),) = node.items()
-            ours.append(key)
-        return tuple(ours), node
+        return self._entries(tree, (), (), tree if whole is None else whole)
 
     def place(self, keys: Keys) -> Keys:
         """Returns the place of an entry in our words."""
@@ -100,6 +86,11 @@ class Synonyms:
             at: Where it is in the scenario of its variant.
             whole: That scenario, whose kinds say which words are read.
         """
+        if len(here) > DEEPEST:
+            raise ScenarioError(
+                f"{here[0]} must have at most {DEEPEST} levels, got more; is there a "
+                f"mapping within itself?"
+            )
         found: dict[str, Any] = {}
         for word, value in node.items():
             place = (*here, word)

@@ -124,7 +124,7 @@ class Scipy(Law):
         return True
 
     def make(self, population: Population) -> "ScipySampler":
-        return ScipySampler(self.scaled(population.size), population)
+        return ScipySampler(self, population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         placed = {key: getattr(self, key) for key in PLACES}
@@ -335,6 +335,7 @@ class ScipySampler(DurationSampler):
     """Any distribution of `scipy.stats`, shifted and scaled."""
 
     def __init__(self, config: Scipy, population: Population) -> None:
+        config = config.scaled(population.size)
         self._name, self._first = config.law, population.first
         self._distribution = distribution(config.law, "law")
         self._discrete = is_discrete(self._distribution)

@@ -145,6 +145,13 @@ def test_a_word_and_ours_together_are_refused(
         validated(yaml.safe_load(OURS.replace(before, after)))
 
 
+def test_a_mapping_within_itself_is_refused() -> None:
+    tree: dict[str, Any] = {"name": "it"}
+    tree["clients"] = tree
+    with pytest.raises(ScenarioError, match="clients must have at most 50 levels"):
+        validated(tree)
+
+
 def test_a_mistake_under_a_word_is_at_its_line() -> None:
     with pytest.raises(
         ScenarioError, match=r"^it:11: clients\.loss\.timeout must be >"

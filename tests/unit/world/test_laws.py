@@ -445,6 +445,17 @@ def test_a_law_is_scaled_to_its_mean(law: dict, mean: Any, scale: Any) -> None:
     assert Scipy.model_validate(config.model_dump()) == config
 
 
+def test_a_law_is_truncated_after_it_is_scaled_to_its_mean() -> None:
+    draws = Draws(np.array([0.1, 0.9]), 0, 0)
+    found, known = (
+        Truncated.model_validate({"law": "truncated", "of": of, "high": 20})
+        .make(Population(1, Streams(1)))
+        .draw(draws, None)
+        for of in ({"law": "expon", "mean": 5}, {"law": "expon", "scale": 5})
+    )
+    np.testing.assert_array_equal(found, known)
+
+
 def test_a_mean_is_of_any_law_that_is_scaled() -> None:
     rare = {"law": "mixture", "of": [{"law": "expon"}, {"law": "expon", "scale": 11}]}
     law = {"law": "scaled", "of": rare | {"weights": [0.9, 0.1]}}
