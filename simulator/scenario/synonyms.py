@@ -14,7 +14,7 @@ from ..parts.errors import ScenarioError
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
 from .dialect import DEEPEST, Keys
-from .grid import RANDOM
+from .grid import RANDOM, ZIPPED
 from .study import merge, replace
 
 KEYS = {
@@ -46,6 +46,8 @@ VALUES = {
 """Words for values, and ours, by our keys."""
 NAMED = (("variants",), ("clients", "groups"), ("compare", "also"))
 """Places of mappings whose keys are names that a user gives."""
+SWEPT = (("sweep",), (ZIPPED,), (RANDOM,))
+"""Ends of places of mappings whose keys are dotted, with or without dots."""
 
 
 class Synonyms:
@@ -94,7 +96,8 @@ class Synonyms:
         found: dict[str, Any] = {}
         for word, value in node.items():
             place = (*here, word)
-            if isinstance(word, str) and "." in word:
+            in_sweep = here[-1:] in SWEPT and (word,) not in SWEPT
+            if isinstance(word, str) and ("." in word or in_sweep):
                 key = self._dotted(word, whole)
                 found[key] = self._swept(value, place, key, whole)
             else:

@@ -190,3 +190,19 @@ def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
         {"algorithm.batch": 3},
     ]
     assert len(swept.manifest["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    "of", [list, lambda parts: dict(zip("ab", parts, strict=True))]
+)
+def test_whole_parts_that_are_swept_have_either_word(of: Any) -> None:
+    tree = yaml.safe_load(OURS) | {"variants": {}, "claims": []}
+    ours = [tree["algorithm"] | {"step_size": step} for step in (0.1, 0.2)]
+    words = [
+        {"learning_rate" if k == "step_size" else k: v for k, v in each.items()}
+        for each in ours
+    ]
+    own, other = (
+        validated(tree | {"sweep": {"algorithm": of(e)}}) for e in (ours, words)
+    )
+    assert own.sweep == other.sweep
