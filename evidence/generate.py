@@ -277,7 +277,7 @@ def experiments_page() -> str:
         "row that has nothing but these is *apart*. Where a row has no claim, a\n"
         "*test* or a generated *table* shows it. What is *not run* has no results\n"
         "yet. Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
-        f"{experiments.on_own_data(listed)}\n\n"
+        f"{experiments.decided(listed)}\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"
@@ -293,7 +293,7 @@ def documents() -> dict[Path, str]:
     """Returns everything that is generated, by file."""
     claimed = reproduction()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    sentence = experiments.decided(experiments.read(ROOT / experiments.LISTED))
+    decided = experiments.decided(experiments.read(ROOT / experiments.LISTED))
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     found = {
@@ -308,7 +308,7 @@ def documents() -> dict[Path, str]:
         PAGES / "evidence.md": PART.sub(
             _part, (PAGES / "evidence.md").read_text(encoding="utf-8")
         ),
-        ROOT / "README.md": f"{before}{BEGIN}\n{sentence}\n{END}{after}",
+        ROOT / "README.md": f"{before}{BEGIN}\n{decided}\n{END}{after}",
         PAGES / "experiments.md": experiments_page(),
         PAGES / "reproduction.md": (
             f"# Every claim, and whether it holds\n\n{NOTE}\n"

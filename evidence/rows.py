@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path("evidence/results")
@@ -260,16 +259,11 @@ def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=pd.Index(columns))
 
 
-def _on_own_data(judged: pd.DataFrame) -> pd.DataFrame:
-    """Returns the sentences that were judged on a paper's own data at its size."""
-    less = judged["data"].str.contains(PARTIAL)
-    less |= judged["data"].str.startswith("synthetic")
-    return judged[~judged["how"].isin([VARIANT, SETTING]) & ~less]
-
-
 def decided(rows: list[Row], root: Path = ROOT) -> str:
     """Returns how many sentences of each paper are decided; a panel can refute one."""
-    theirs = _on_own_data(sentences(rows, root)).query("how == @COUNTED")
+    judged = sentences(rows, root)
+    ours = judged["data"].str.startswith("synthetic")
+    theirs = judged[(judged["how"] == COUNTED) & ~ours]
     said = theirs["says"].str.partition(": ")[2]
     by = [theirs["row"].str.partition("-")[0], said]
     together = theirs["verdict"].groupby(by).agg(lambda each: _together([*each]))
@@ -285,52 +279,8 @@ def decided(rows: list[Row], root: Path = ROOT) -> str:
             none.append(title)
     return (
         "On the data and at the size of the papers, the runs decide\n"
-        f"{' and '.join(found)}, and none of {' or '.join(none)}:\n"
-        "[every experiment](evidence/pages/experiments.md) has them, and those on "
-        "smaller or synthetic data."
+        f"{' and '.join(found)}, and none of {' or '.join(none)}."
     )
-
-
-def on_own_data(rows: list[Row], root: Path = ROOT) -> str:
-    """Returns what was judged on the papers' own data, and how it came out, in words.
-
-    What a paper says of several panels is one verdict each: the text after the colon of
-    what a claim says is the sentence.
-    """
-    judged = sentences(rows, root)
-    judged = judged[judged["how"] != VARIANT]
-    theirs = _on_own_data(judged)
-    said = theirs["says"].str.partition(": ")[2]
-    families = theirs["row"].str.partition("-")[0].value_counts()
-    papers = ("MAPA", "VAFL", "BCD", "ADP")
-    shares = [
-        f"{families.get(name, 'none')} {'of' if n else 'are of'} "
-        f"{PAPERS[name].split(' (')[0]}"
-        for n, name in enumerate(papers)
-    ]
-    holds, fails, undecided, untried = _counts(theirs)
-    empty = int((theirs["how"] == CONTENT).sum())
-    deep = sum(
-        _model(root / f"scenarios/{name}.yaml") != "linear"
-        for name in theirs["scenario"]
-    )
-    others = judged.drop(theirs.index)
-    few = _counts(others)[-1]
-    return (
-        f"On a paper's own data at its size {len(theirs)} verdicts are in: {holds} "
-        f"hold ({empty} of them without content),\n{fails} do not hold, "
-        f"{undecided + untried} are undecided. A sentence has a verdict for each panel "
-        f"that it covers:\n{said.nunique()} different sentences make the "
-        f"{len(theirs)}. {', '.join(shares)};\n"
-        f"{deep} are of CNNs, the others of logistic regression and SVMs.\n"
-        f"{len(others)} more are of theory on synthetic data or of smaller "
-        f"sizes; {few} of them have too few replicates to be judged."
-    )
-
-
-def _model(scenario: Path) -> str:
-    tree = yaml.safe_load(scenario.read_text(encoding="utf-8"))
-    return tree["problem"].get("model", {"kind": "linear"})["kind"]
 
 
 def _cells(row: Row, root: Path) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from evidence import rows
 from stalesim.simulator.scenario.reading import read_any
@@ -265,35 +266,6 @@ def test_a_sentence_is_decided_by_all_its_panels_or_refuted_by_one(
     assert "2 sentences of MAPA (1 hold, 1 do not), and none of VAFL or" in found
 
 
-def test_verdicts_and_sentences_are_counted_apart(tmp_path: Path) -> None:
-    """What a paper says of three panels is one sentence, and three verdicts."""
-    for name, verdict in (("one", "holds"), ("two", "holds"), ("six", "undecided")):
-        said = {f"figure 1({name}): a": verdict, f"figure 2({name}): b": "holds"}
-        _study(tmp_path, name, {**said, "ours: c": "holds"})
-        with _scenario(tmp_path, name).open("a") as file:
-            file.write(
-                "problem: {model: {kind: %s}}\n" % ("cnn" * (name == "six") or "linear")
-            )
-    _study(tmp_path, "less", {"figure 1: a": "not decidable"}, data="mnist5k")
-    scenarios = tuple(f"a/{name}_file" for name in ("one", "two", "six", "less"))
-    said = rows.on_own_data([_row(id="MAPA-1", scenarios=scenarios)], tmp_path)
-    for part in (
-        "6 verdicts are in: 5 hold",
-        "0 do not hold, 1 are undecided",
-        "2 different sentences make the 6",
-        "6 are of MAPA, none of VAFL, none of FedBCD, none of A(DP)²SGD",
-        "2 are of CNNs",
-        "1 of them have too few replicates",
-    ):
-        assert part in said.replace("\n", " ")
-
-
-def test_sentences_on_own_data_are_linear_or_deep() -> None:
-    (deep,) = re.findall(r"(\d+) are of CNNs", rows.on_own_data(LISTED))
-    judged = rows.sentences(LISTED)
-    assert int(deep) == judged["scenario"].isin(MAPAS_CNN).sum()
-
-
 def test_a_line_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
     (tmp_path / rows.APART).write_text(APART.replace("variant", "varient"))
@@ -357,7 +329,9 @@ def test_small_networks_of_image_papers_count_on_no_data(
     monkeypatch.setattr(rows, "PARTIAL", re.compile("(?!)"))
     judged = rows.sentences([row for row in LISTED if row.id[:3] in ("MAP", "ADP")])
     judged = judged[~judged["data"].str.startswith("synthetic")]
-    small = judged["scenario"].map(lambda name: rows._model(_file(name)) != "linear")
+    trees = judged["scenario"].map(lambda name: yaml.safe_load(_file(name).read_text()))
+    linear = {"kind": "linear"}
+    small = trees.map(lambda tree: tree["problem"].get("model", linear) != linear)
     assert small.sum() > 40
     counted = judged[small & (judged["how"] == rows.COUNTED)]
     assert {*counted["scenario"]} == MAPAS_CNN

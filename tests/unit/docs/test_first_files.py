@@ -64,6 +64,7 @@ def test_the_pages_have_a_tab_for_each_purpose() -> None:
         "Tutorials",
         "How-to",
         "Reference",
+        "Gallery",
         "Papers",
         "Contributing",
     ]

@@ -5,8 +5,6 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import house
 from stalesim.simulator.engine.algorithm import Algorithm
 from stalesim.simulator.parts.attached import listed
@@ -69,17 +67,3 @@ def test_an_algorithm_is_its_folder_and_one_line() -> None:
 def test_an_algorithm_that_others_know_would_be_seen() -> None:
     """SGD is named in checks of other parts, in cases of tests and in templates."""
     assert len({path for path, _ in places("sgd")}) > 5
-
-
-@pytest.mark.parametrize(
-    "place", ["simulator/catalogue/algorithms/pipelined/", "tests/reference/"]
-)
-def test_the_page_says_how_many_lines_that_took(place: str) -> None:
-    """To a tenth, as with the lines of features."""
-    page = (house.ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    told = re.search(rf"\| `({place}[\w.]*)`[^|]*\| (\d+) \|", page)
-    assert told is not None
-    path = house.ROOT / told[1]
-    files = path.glob("*.py") if path.is_dir() else [path]
-    number = sum(len(file.read_text().splitlines()) for file in files)
-    assert abs(int(told[2]) - number) <= number / 10

@@ -1,6 +1,7 @@
 """The examples of docs/extending.md, executed as they stand there."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +11,22 @@ import yaml
 
 from stalesim.simulator.files.study import Study, load
 from tests.commands import run_in
-from tests.support import blocks
 
 PAGE = "docs/extending.md"
+EXAMPLE = re.compile(
+    r"```python\n# (\w+)\.py\n(.*?)```\n(```yaml\n(.*?)```)?", re.DOTALL
+)
 MODULES = {
-    "checkpoints": "laws",
     "checkups": "slowdowns",
     "halves": "availability",
     "long_steps": "preferences",
-    "take_turns": "protocols",
     "stars": "graphs",
-    "signs": "algorithms",
     "medians": "stages",
-    "halved": "weights",
     "cosine": "step_sizes",
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
     "shifts": "protocols",
-    "growing": "protocols",
     "smoothed": "losses",
     "brier": "metrics",
     "zcdp": "accountants",
@@ -39,7 +37,6 @@ OF_STUDY = ("above", "cycles")
 """Modules whose parts are no part of a run."""
 NAMES = {
     "stars": "star",
-    "signs": "sign_sgd",
     "medians": "median",
     "brier": "brier_score",
 }
@@ -64,18 +61,13 @@ BASE = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Writes the page's modules, and a scenario that uses each in a variant."""
     folder = tmp_path_factory.mktemp("page")
-    for code in blocks(PAGE, "python"):
-        (folder / code.split()[1]).write_text(code, encoding="utf-8")
-    given = {
-        code.partition(".py")[0]: yaml.safe_load(code) for code in blocks(PAGE, "yaml")
-    }
-    variants = {
-        words.split()[-1]: tree
-        for words, tree in given.items()
-        if words.startswith("# with")
-    }
+    text = Path(PAGE).read_text(encoding="utf-8")
+    given = {}
+    for name, code, _, tree in EXAMPLE.findall(text):
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+        given[name] = yaml.safe_load(tree)
+    variants = {name: given[name] for name in VARIANTS}
     assert [path.stem for path in sorted(folder.glob("*.py"))] == sorted(MODULES)
-    assert set(variants) == set(VARIANTS)
     _write(folder / "page.yaml", {**BASE, "variants": {"base": {}, **variants}})
     claimed = {
         **BASE,
@@ -83,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "replicates": 6,
         "evaluate": {"every": {"commits": 100}, **variants["brier"]["evaluate"]},
         "stop": {"commits": 200, "target": {"brier_score": 0.01}},
-        **given["# study with above"],
+        **given["above"],
     }
     _write(folder / "claimed.yaml", claimed)
     return folder
@@ -96,7 +88,7 @@ def _write(path: Path, scenario: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def imports() -> list[str]:
     """Names the modules in both ways: as modules, and one as a file."""
-    names = [f"{name}.py" if name == "signs" else name for name in MODULES]
+    names = [f"{name}.py" if name == "medians" else name for name in MODULES]
     return [word for name in names for word in ("--import", name)]
 
 
@@ -129,18 +121,6 @@ def test_every_part_runs_to_its_end(study: Study) -> None:
     assert all(values[-1] == 200 for values in commits.values())
 
 
-def test_the_law_pauses_at_every_fifth_job(study: Study) -> None:
-    run = next(r for r in study.manifest["runs"] if r["variant"] == "checkpoints")
-    jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
-    took = jobs["computed_time"] - jobs["begun_time"]
-    saves = jobs["job"] % 5 == 4
-    assert took[saves].min() > 2
-    # m / M of client m; the mean of exponential times is within 40 % for 40 of them.
-    fast, slow = ((jobs["client"] == c) & ~saves for c in (1, 4))
-    assert took[fast].mean() == pytest.approx(0.25, rel=0.4)
-    assert took[slow].mean() == pytest.approx(1.0, rel=0.4)
-
-
 def test_every_fifth_job_takes_three_times_as_long(study: Study) -> None:
     took = {}
     for run in study.manifest["runs"]:
@@ -163,30 +143,10 @@ def test_odd_and_even_clients_begin_jobs_by_turns(study: Study) -> None:
     assert (turn % 2 == (jobs["client"] - 1) % 2).all()
 
 
-def test_the_protocol_lets_nobody_commit_twice_in_a_row(study: Study) -> None:
-    clients = by_variant(study, "commits", "client")
-
-    def repeated(name: str) -> bool:
-        return any(
-            a == b for a, b in zip(clients[name], clients[name][1:], strict=False)
-        )
-
-    assert repeated("base")
-    assert not repeated("take_turns")
-
-
 def test_the_graph_has_an_edge_with_the_first_worker_alone(study: Study) -> None:
     messages = by_variant(study, "evaluations", "messages")["stars"]
     # Three edges, both ways, in each round of four workers' commits.
     assert messages == [0, 25 * 6, 50 * 6]
-
-
-def test_the_algorithm_sends_a_bit_for_a_number(study: Study) -> None:
-    sent = by_variant(study, "evaluations", "upload_bytes")
-    # 31 weights: 4 bytes, where float32 has 124.
-    assert sent["signs"][-1] * 31 == sent["base"][-1]
-    accuracy = by_variant(study, "evaluations", "test_accuracy")
-    assert accuracy["signs"][-1] > 0.9
 
 
 def test_the_step_size_falls_by_a_cosine(study: Study) -> None:
@@ -222,13 +182,6 @@ def test_a_round_has_every_other_client(study: Study) -> None:
     jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
     assert set(jobs["client"][jobs["commit"] % 2 == 1]) == {1, 3}
     assert set(jobs["client"][jobs["commit"] % 2 == 0]) == {2, 4}
-
-
-def test_the_weight_halves_every_two_commits(study: Study) -> None:
-    staleness = by_variant(study, "commits", "staleness_max")["halved"]
-    weights = by_variant(study, "commits", "weight")["halved"]
-    assert max(staleness) > 3
-    np.testing.assert_allclose(weights, 0.5 ** (np.array(staleness) / 2), rtol=1e-6)
 
 
 def test_a_chain_with_a_stage_of_ones_own_learns(study: Study) -> None:
@@ -299,7 +252,7 @@ def test_what_is_registered_is_listed_with_its_source(
 
 def test_the_schema_knows_what_is_registered(folder: Path, imports: list[str]) -> None:
     known = json.loads(run_in(folder, *imports, "schema").stdout)["$defs"]
-    classes = {"Checkpoints", "TakeTurns", "SignSgd", "Squares", "Rings", "Outskirts"}
+    classes = {"Squares", "Rings", "Outskirts"}
     classes |= {"Shifts", "Above", "Cosine", "Star", "Checkups", "Halves"}
     # `Cosine` is a stage, too: then modules tell them apart.
     assert classes <= {name.rpartition("__")[2] for name in known}
