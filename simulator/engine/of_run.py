@@ -17,7 +17,7 @@ from ..parts.base import tag
 from ..parts.errors import ScenarioError
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
-from ..problem.capabilities import HasStages, StoresEmbeddings, noise_of
+from ..problem.capabilities import HasStages, NoisyMessages, StoresEmbeddings
 from ..problem.learning import Learning, Shares, learning, shares
 from ..problem.models.parts import ModelCounts, ProblemShape
 from ..problem.sampler import Sampler, UnevenSampler
@@ -195,7 +195,7 @@ def _of_own_steps(
             algorithm.sampling == "shuffled"
         ),
         "noise, which is for full batches; remove one of them": bool(
-            noise_of(algorithm).noise_law
+            isinstance(algorithm, NoisyMessages) and algorithm.noise_law
         ),
         "epochs in stop and evaluate.every, for how many samples a job has is not "
         "known before; take commits or time": bool(
@@ -219,12 +219,13 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     A stated budget takes the place of that by which a client's noise was calculated.
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    noise = noise_of(algorithm)
-    known, stated = noise.calibrated, privacy and privacy.budget
+    if not isinstance(algorithm, NoisyMessages):
+        return None
+    known, stated = algorithm.calibrated, privacy and privacy.budget
     if known is None and stated is None:
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees, by_commit = noise.guarantees(*counts), noise.noise_by_commit
+    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",

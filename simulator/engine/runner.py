@@ -105,7 +105,9 @@ class Runner:
         )
 
     def records(
-        self, pauses: Callable[[], bool], passed: Passed
+        self,
+        pauses: Callable[[], bool] = lambda: False,
+        passed: Passed = lambda *_: None,
     ) -> Iterator[Record | None]:
         """Yields what happened, in order within each run.
 

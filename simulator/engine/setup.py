@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from ..privacy.ledger import Ledger
 from ..privacy.releases import Guarantee
-from ..problem.capabilities import AveragesModels, StoresEmbeddings, noise_of
+from ..problem.capabilities import AveragesModels, NoisyMessages, StoresEmbeddings
 from ..problem.learning import Learning, Shares
 from ..problem.models.parts import ProblemShape
 from ..problem.sampler import Sampler
@@ -77,7 +77,10 @@ class RunSetup:
         Raises:
             UserError: A budget of the noise cannot be reached.
         """
-        found = noise_of(self.scenario.algorithm).guarantees(
+        algorithm = self.scenario.algorithm
+        if not isinstance(algorithm, NoisyMessages):
+            return ()
+        found = algorithm.guarantees(
             self.shares.num_samples, self.shape.batch, self.shape.num_weights
         )
         if not (reported := self.timeline.reported):

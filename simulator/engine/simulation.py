@@ -20,7 +20,7 @@ from ..files.study import Writer
 from ..parts.errors import ScenarioError
 from ..parts.functions import UserFunction
 from ..problem import sampler
-from ..problem.capabilities import DividesRows, HasStages, SumsOutputs, noise_of
+from ..problem.capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
 from ..problem.constants import Constants
 from ..problem.keys import key_of
 from ..problem.numerics import DeviceProblem
@@ -215,7 +215,7 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
             "samples than a batch)"
         )
         remedy = "give all local_steps and a smaller batch"
-    elif noise_of(algorithm).clips_samples:
+    elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
         where, remedy = "each sample's gradient is clipped", "clip what is sent"
     else:
         return

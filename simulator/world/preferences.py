@@ -46,15 +46,15 @@ class PreferringPool(Pool):
     """The clients who wait to be selected; a preference chooses among them.
 
     Args:
-        prefer: The preference.
-        config: Number of clients in flight, and how others are chosen.
+        config: Number of clients in flight, the preference, and how others are chosen.
         world: World of the clients; it knows the answers of the numerics.
     """
 
-    def __init__(self, prefer: Preference, config: Selection, world: "World") -> None:
+    def __init__(self, config: Selection, world: "World") -> None:
         super().__init__(config, world)
+        assert config.prefer is not None
         self._position = 0
-        self._choose = prefer.make(self)
+        self._choose = config.prefer.make(self)
 
     @property
     def answers(self) -> Answers:
@@ -116,15 +116,6 @@ class PreferringPool(Pool):
             then(argument)
         else:
             self.world.ask(then, argument)
-
-
-def pool(world: "World", config: Selection | None) -> Pool | None:
-    """Returns the clients who wait to be selected, where a scenario selects some."""
-    if config is None:
-        return None
-    if config.prefer is None:
-        return Pool(config, world)
-    return PreferringPool(config.prefer, config, world)
 
 
 class PowerOfChoice(Preference):
