@@ -74,13 +74,9 @@ class Facets(NamedTuple):
 def facets(
     study: Study, among: Sequence[str] | None = None, over: str | None = None
 ) -> Facets | None:
-    """Returns panels that compare variants, or for more groups than there are colours.
+    """Returns panels that compare variants, or show more groups than colours can.
 
-    Each of up to 12 swept values has a panel, in which each of several variants is a
-    line. Else there are panels where there are more groups than the palette has
-    colours: where a number is swept, the one with most values is shown by colour, dark
-    to light, and each variant and value of the other keys has a panel; without one,
-    each group has a panel.
+    `convergence` describes them.
 
     Args:
         study: Study, finished or not.

@@ -68,10 +68,10 @@ def convergence(
     mean of its final values: its time is not that of any clients. So is a group that
     counts no such thing, as one without privacy against epsilon.
 
-    Variants over up to 12 swept values have a panel for each value, with a line for
-    each variant. Other studies with more groups than there are colours have panels for
-    each variant and value of other keys, in which colours, dark to light, tell the
-    number that is swept most; or one for each group, before all others in grey.
+    Each of up to 12 swept values has a panel, with a line for each variant. Other
+    studies with more groups than there are colours have a panel for each variant and
+    value of other keys, in which colours, dark to light, tell the number that is swept
+    most; or one for each group, before all others in grey.
 
     Args:
         study: Study, finished or not.
