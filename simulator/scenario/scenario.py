@@ -193,30 +193,30 @@ class Scenario(BaseScenario):
     """One study: a base, variants and a sweep of it, replicated."""
 
     problem: Problem
-    """What is learned, from which data, and who has them."""
+    """Data, their division, the model and the loss."""
     algorithm: Annotated[Algorithm, AnyPart("algorithms"), BeforeValidator(_with_kind)]
-    """How a contribution is made and what the server makes of it."""
+    """The learning algorithm: local training and aggregation."""
     evaluate: Evaluate
-    """How often the model is measured, and by what."""
+    """Metrics, and how often they are evaluated."""
     engine: Engine = Engine()
-    """How the numerics are executed."""
+    """Execution of the training: device program, precision, chunks."""
     probe: Probe | None = None
     """Saves messages, gradients or states of chosen commits."""
     privacy: Privacy | None = None
-    """Accounts for what clients send; for algorithms whose messages are noisy."""
+    """Privacy accounting, for algorithms with noisy messages."""
     timeline: Recording | None = None
-    """How it is made, or where a recorded one is; by default as fast as can be."""
+    """The timeline: a recorded one to replay, or how it is simulated."""
     claims: tuple[Annotated[Claim, AnyClaim("claims")], ...] = ()
-    """What the study is to show; each is judged."""
+    """Claims to be tested over the replicates."""
     looks: Annotated[
         tuple[Annotated[int, Field(ge=3)], ...], AfterValidator(_rising)
     ] = ()
-    """Replicates at which its claims are judged while more are added; written by
-    `stalesim run --until-decided`. With none the number of replicates was fixed."""
+    """Numbers of replicates at which claims are judged, written by
+    `stalesim run --until-decided` (default: a fixed number of replicates)."""
     tune: tuning.Tune | None = None
-    """A search of the best values of some entries, by `stalesim tune`."""
+    """Search for the best values of some entries, by `stalesim tune`."""
     compare: tuning.Compare | None = None
-    """Tunes each variant before it is judged, at an equal budget and by other seeds."""
+    """Tunes each variant before it is judged, with equal budgets and separate seeds."""
 
     @model_validator(mode="before")
     @classmethod

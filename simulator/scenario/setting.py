@@ -66,22 +66,22 @@ class Varied(Config, ABC):
     """A study of any world: its name, its replicates, and how it is varied."""
 
     name: StudyName
-    """Name of the study, of its folder and in its figures."""
+    """Name of the study, used for its folder and figures."""
     source: str = ""
-    """Paper and section that it follows."""
+    """Paper and section of the scenario."""
     question: str = ""
-    """Question that it answers."""
+    """Research question of the study."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of everything random."""
     replicates: Count = 1
-    """Runs of each variant and point, with seeds of their own; a replicate has the same
+    """Runs of each variant and swept value. Each replicate has its own seed, the same
     in all variants."""
     variants: dict[str, dict[str, object]] = Field(default_factory=dict)
-    """Each is the scenario with some entries replaced; none means the base alone."""
+    """Named variants: each replaces some entries of the scenario (default: none)."""
     sweep: dict[str, Swept] = Field(default_factory=dict)
-    """Dotted keys and the values that each takes, a list or a range `{from, to, num,
-    scale, whole}`; every combination is run. `zipped` steps through lists together;
-    `random` draws `num` points by laws."""
+    """Dotted keys and their values: a list, or a range `{from, to, num, scale, whole}`.
+    Every combination is run. `zipped` steps through lists together, `random` draws
+    `num` points from distributions."""
 
     @field_serializer("variants", mode="wrap")
     def _inherited(
@@ -110,16 +110,16 @@ class BaseScenario(Varied):
     """Clients, server, protocol and end of a study; and how it is varied."""
 
     clients: Clients | None = None
-    """Who works, how fast, and when."""
+    """The clients: compute times, links, availability and failures."""
     server: Server = Field(default_factory=Server)
-    """What all clients share."""
+    """Resources shared by all clients: service time and bandwidth of the server."""
     protocol: Annotated[Protocol, AnyPart("protocols")]
-    """Who acts when, and which contributions count."""
+    """When the server aggregates, and which client updates it accepts."""
     stop: Stop
-    """End of a run, at the first of these."""
+    """End of a run: the first condition that is met."""
     record: Literal["everything", "summary"] = "everything"
-    """`summary` keeps statistics of the timeline and leaves out what would grow with
-    it: the tables of rows, commits, jobs and incidents."""
+    """`summary` keeps statistics of the timeline, without the growing tables of rows,
+    commits, jobs and incidents."""
 
     @field_serializer("clients", mode="wrap")
     def _inheriting(

@@ -240,9 +240,9 @@ class Behaviour(Config):
     power: Power | None = None
     """How fast it computes over time; by default always as the law says."""
     upload: Link | None = None
-    """Way of messages to the server."""
+    """Upload link (client to server): latency and bandwidth."""
     download: Link | None = None
-    """Way of messages from the server."""
+    """Download link (server to client): latency and bandwidth."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
     availability: Availability | None = None

@@ -45,7 +45,7 @@ class Synchronous(Protocol):
     their contributions are rejected when they arrive, and until then their clients
     take part in no other round, which asks fewer by their number."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Virtual seconds after which the server gives up a client that has left."""
+    """Virtual seconds after which the server stops waiting for a departed client."""
 
     @model_validator(mode="after")
     def _some_are_late(self) -> "Synchronous":
