@@ -17,7 +17,7 @@ from stalesim.simulator.files.study.disk import locked
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.problem.sampler import alike
 from stalesim.simulator.scenario.study import expand
-from stalesim.simulator.studies import executors, planning, sizes
+from stalesim.simulator.studies import executors, planning, running, sizes
 from stalesim.simulator.studies.planning import Task, keeping
 from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
@@ -287,7 +287,7 @@ def test_a_timeline_that_others_share_is_played_once(
 
 def test_replicates_of_epochs_have_one_program_whatever_their_clients_have() -> None:
     """The quickstart compiled a program for each of 18 pairs of method and length."""
-    runs = expand(studies.running.read("scenarios/quickstart.yaml"))
+    runs = expand(running.read("scenarios/quickstart.yaml"))
     alone = {(run.variant, sampler(run).width) for run in runs}
     tasks = planning.roomy(planning.plan(runs, backend="cpu"))
     wide = {
@@ -319,7 +319,7 @@ def test_room_that_is_left_changes_no_digit(
 
 
 def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
-    runs = expand(studies.running.validated(TREE | {"sweep": {}}))
+    runs = expand(running.validated(TREE | {"sweep": {}}))
     first, second = (Task("compiled", (run,), i) for i, run in enumerate(runs))
     assert [t.keeps_timelines for t in keeping([first, second])] == [False, False]
     again = first._replace(number=2)
@@ -328,7 +328,7 @@ def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
 
 
 def first_timeline() -> Any:
-    return set_up(expand(studies.running.validated(TREE))[0]).timeline
+    return set_up(expand(running.validated(TREE))[0]).timeline
 
 
 def assert_same_chunks(direct: list[Any], others: Any) -> None:
@@ -390,7 +390,7 @@ def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
 
 def test_memory_is_counted_from_the_programs_shapes() -> None:
     tree = TREE | {"sweep": {}, "replicates": 1}
-    _, tasks = studies.planned(studies.running.validated(tree))
+    _, tasks = studies.planned(running.validated(tree))
     processes, data, state = sizes.memory(tasks, jobs=3)
     weights = 10 * 65 * 4
     registers = 6 + 1  # one for each of five clients, the current one, and the model
