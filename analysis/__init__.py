@@ -9,6 +9,7 @@ when they are used, pandas and matplotlib with them.
 from typing import TYPE_CHECKING
 
 from ..simulator.parts.lazy import attach
+from .folders import takes_folder
 
 if TYPE_CHECKING:
     # Each figure is listed there, and nowhere else; names that follow are as here.
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from .frames import Study, evaluations, joined, runs, tidy
     from .instants import value_at, values_at
     from .markup import markdown
+    from .racing import best
     from .targets import final_values, time_to_target, times_to_target
     from .waste import wasted
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__, takes_folder)

@@ -41,8 +41,7 @@ def mean_curve(
         Columns x, mean, low, high, replicates (that are averaged).
 
     Raises:
-        ValueError: There is no such group.
-        StudyError: There is no such column, or nothing is counted in this group.
+        StudyError: There is no such group or column, or nothing is counted in it.
     """
     return mean_curves(study, [group], metric, against, points)[group]
 
@@ -50,18 +49,11 @@ def mean_curve(
 def mean_curves(
     study: Study,
     among: Sequence[str],
-    metric: str = "test_accuracy",
+    metric: str,
     against: str = "time",
     points: int = 200,
 ) -> dict[str, pd.DataFrame]:
-    """Returns the curve of each group that is named, as `mean_curve` has it.
-
-    The evaluations are read once for all of them.
-
-    Raises:
-        ValueError: There is no such group.
-        StudyError: There is no such column, or nothing is counted in a group.
-    """
+    """Returns the curves of some groups, as `mean_curve`; evaluations are read once."""
     check_groups(study, *among)
     table = evaluations_by(study, against)
     table = table.assign(x=metric_of(table, against), y=metric_of(table, metric))

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..simulator.files.study import is_world
 from ..simulator.files.timeline import COMMITS, SINCE
-from ..simulator.scenario.study import Run, printed
+from ..simulator.scenario.study import Run
+from . import facts
 from .facts import Entry
 from .frames import Study
 from .laws import InfiniteMeanError, column, means
@@ -117,14 +118,12 @@ def unequal_means(runs: Iterable[Entry]) -> Iterator[tuple[str, str]]:
     """Yields the swept entries whose laws differ in their means as well, and a line."""
     swept: dict[str, dict[str, float]] = {}
     for run in runs:
-        for key, law in run.get("parameters", {}).items():
+        for key, name in run.get("parameters", {}).items():
+            law = facts.at_key(run, key)
             if not (isinstance(law, Mapping) and "law" in law):
                 continue
-            entry = run.get("scenario")
-            for name in key.split("."):
-                entry = entry.get(name) if isinstance(entry, Mapping) else None
-            if entry and not math.isnan(found := mean(entry, run["num_clients"])):
-                swept.setdefault(key, {})[printed(law)] = found
+            if not math.isnan(found := mean(law, run["num_clients"])):
+                swept.setdefault(key, {})[facts.short(name)] = found
     for key, compared in swept.items():
         known = [each for each in compared.values() if each < math.inf]
         if known and max(known) > (1 + ALIKE) * min(known):

@@ -124,7 +124,7 @@ def chance(study: Study) -> str:
 
 def _whose(names: list[str], kinds: int) -> str:
     if kinds == 1:
-        return "each group" if names[1:] else names[0]
+        return "each variant" if names[1:] else names[0]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{', '.join(names[:MOST_NAMED])}{more}"
 

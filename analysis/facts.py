@@ -37,6 +37,14 @@ def of(entry: Entry) -> Facts:
     return entry.get("facts") or {}
 
 
+def at_key(run: Entry, key: str) -> Any:
+    """Returns what stands in a run's scenario at a dotted key; None for nothing."""
+    tree: Any = run.get("scenario")
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return tree
+
+
 def short(value: Value) -> Value | str:
     """Returns a swept value for a column: a number or word as it is, others printed."""
     return printed(value) if isinstance(value, Mapping | list | tuple) else value

@@ -1,6 +1,7 @@
 """Tidy frames of a study: one row an observation, parameters as columns."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -206,16 +207,29 @@ def groups(study: Study) -> list[str]:
     return list(dict.fromkeys(runs(study)["group"]))
 
 
+def chosen(study: Study, names: Sequence[str] | None) -> list[str]:
+    """Returns the groups that are named, or all of a named variant; by default all.
+
+    Raises:
+        StudyError: There is no such group; the message has the known ones.
+    """
+    if names is None:
+        return groups(study)
+    of = dict(zip(*runs(study)[["group", "variant"]].to_numpy().T, strict=True))
+    check_groups(study, *(name for name in names if name not in of.values()))
+    return [group for group, variant in of.items() if {group, variant} & {*names}]
+
+
 def check_groups(study: Study, *names: str) -> None:
     """Refuses names of groups that a study has not.
 
     Raises:
-        ValueError: There is no such group; the message has the known ones.
+        StudyError: There is no such group; the message has the known ones.
     """
     known = list(dict.fromkeys(run["label"] for run in study.manifest["runs"]))
     for name in names:
         if name not in known:
-            raise ValueError(
+            raise StudyError(
                 f"the study has no group {name!r}; known are {', '.join(known)}"
             )
 

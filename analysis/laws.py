@@ -5,7 +5,7 @@ number, an expression in m and M or a list: an array of one value, or of one per
 """
 
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -42,62 +42,53 @@ class _Zero:
         return 0.0, 0.0
 
 
-class Laws(NamedTuple):
-    """The laws of a group's clients, of one family.
+def rates(form: ClosedForm) -> Float[np.ndarray, " n"]:
+    """Returns the rates of exponential laws from zero, per second.
 
-    Attributes:
-        form: Family and parameters.
-        number: n, clients.
+    Raises:
+        ValueError: They are other laws, or draws depend on those before them.
     """
+    check_independent(form)
+    name = getattr(form.family, "name", None)
+    if name != "expon" or (form.loc + form.shift).any():
+        raise ValueError("the law is not exponential")
+    return np.broadcast_to(1 / form.scale, form.number)
 
-    form: ClosedForm
-    number: int
 
-    def rates(self) -> Float[np.ndarray, " n"]:
-        """Returns the rates of exponential laws from zero, per second.
+def check_independent(form: ClosedForm) -> None:
+    """Refuses draws that depend on those before them, where a formula does not.
 
-        Raises:
-            ValueError: They are other laws, or draws depend on those before them.
-        """
-        self.check_independent()
-        name = getattr(self.form.family, "name", None)
-        if name != "expon" or (self.form.loc + self.form.shift).any():
-            raise ValueError("the law is not exponential")
-        return np.broadcast_to(1 / self.form.scale, self.number)
+    Raises:
+        ValueError: They do.
+    """
+    if not form.independent:
+        raise ValueError("a client's draws depend on those before them")
 
-    def check_independent(self) -> None:
-        """Refuses draws that depend on those before them, where a formula does not.
 
-        Raises:
-            ValueError: They do.
-        """
-        if not self.form.independent:
-            raise ValueError("a client's draws depend on those before them")
+def _distinct(form: ClosedForm) -> list[tuple[Delay, int]]:
+    columns = np.broadcast_arrays(
+        form.loc, form.scale, form.shift, *form.shapes.values()
+    )
+    stacked = np.stack(columns, axis=1)
+    rows, counts = np.unique(stacked, axis=0, return_counts=True)
+    if len(stacked) == 1:  # of all clients
+        counts = counts * form.number
+    return [
+        (_frozen(form, *map(float, row)), int(count))
+        for row, count in zip(rows, counts, strict=True)
+    ]
 
-    def distinct(self) -> list[tuple[Delay, int]]:
-        """Returns the different laws as `analysis.theory` takes them, and their number.
 
-        Ordered by their parameters.
-        """
-        _, shapes, loc, scale, shift, _ = self.form
-        columns = np.broadcast_arrays(loc, scale, shift, *shapes.values())
-        stacked = np.stack(columns, axis=1)
-        rows, counts = np.unique(stacked, axis=0, return_counts=True)
-        if len(stacked) == 1:  # of all clients
-            counts = counts * self.number
-        return [
-            (self._frozen(*map(float, row)), int(count))
-            for row, count in zip(rows, counts, strict=True)
-        ]
-
-    def _frozen(self, loc: float, scale: float, shift: float, *shapes: float) -> Delay:
-        family: Any = self.form.family
-        if family is None:
-            return Lattice(_Zero(), 1.0, loc)
-        values = dict(zip(self.form.shapes, shapes, strict=True))
-        if is_discrete(family):
-            return Lattice(family(**values, loc=loc), scale, shift)
-        return family(**values, loc=loc + shift, scale=scale)
+def _frozen(
+    form: ClosedForm, loc: float, scale: float, shift: float, *shapes: float
+) -> Delay:
+    family: Any = form.family
+    if family is None:
+        return Lattice(_Zero(), 1.0, loc)
+    values = dict(zip(form.shapes, shapes, strict=True))
+    if is_discrete(family):
+        return Lattice(family(**values, loc=loc), scale, shift)
+    return family(**values, loc=loc + shift, scale=scale)
 
 
 class ScenarioWorld:
@@ -155,7 +146,7 @@ class ScenarioWorld:
             config.get("compute_per", "job") == "job" for config, _ in self.groups
         )
 
-    def laws(self, stage: str) -> list[Laws | None]:
+    def laws(self, stage: str) -> list[ClosedForm | None]:
         """Returns each group's laws of a stage; None where it takes no time.
 
         Raises:
@@ -188,7 +179,7 @@ class ScenarioWorld:
         if stage == "compute" and self.has("power"):
             raise ValueError("computing power changes over time")
 
-    def compute(self) -> list[Laws]:
+    def compute(self) -> list[ClosedForm]:
         """Returns each group's laws of a whole cycle, where clients only compute.
 
         Raises:
@@ -208,7 +199,7 @@ class ScenarioWorld:
         Raises:
             ValueError: They do more, or by other laws.
         """
-        return _joined([one.rates() for one in self.compute()])
+        return _joined([rates(one) for one in self.compute()])
 
     def transit(self, way: str) -> Float[np.ndarray, " K"]:
         """Returns the mean time of a message on each client's own link, seconds.
@@ -230,13 +221,13 @@ class ScenarioWorld:
         return _joined(found)
 
 
-def laws(config: Entry, number: int) -> Laws:
+def laws(config: Entry, number: int) -> ClosedForm:
     """Returns the laws of durations of a group's clients.
 
     Raises:
         ValueError: it has no closed form, or a parameter of it is a law itself.
     """
-    return Laws(_law(config).closed_form(number), number)
+    return _law(config).closed_form(number)
 
 
 def means(config: Entry, number: int) -> Float[np.ndarray, " n"]:
@@ -261,9 +252,12 @@ def _reader() -> TypeAdapter[Law]:
     return TypeAdapter(AnyLaw)
 
 
-def distinct(groups: list[Laws]) -> tuple[list[Delay], list[int]]:
-    """Returns the different laws of all groups' clients, and how many have each."""
-    pairs = [pair for group in groups for pair in group.distinct()]
+def distinct(groups: list[ClosedForm]) -> tuple[list[Delay], list[int]]:
+    """Returns the different laws of all groups' clients, and how many have each.
+
+    They are as `analysis.theory` takes them, ordered by their parameters in a group.
+    """
+    pairs = [pair for group in groups for pair in _distinct(group)]
     return [law for law, _ in pairs], [count for _, count in pairs]
 
 

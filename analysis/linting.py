@@ -67,8 +67,10 @@ def findings(scenario: BaseScenario) -> list[tuple[Keys, str]]:
 
     With the entry that compares comes what is wrong, and what to do.
     """
-    lines = dict(_of_worlds(expand(scenario.model_copy(update={"replicates": 1}))))
-    for compared in comparisons(scenario) if isinstance(scenario, Scenario) else ():
+    runs = expand(scenario.model_copy(update={"replicates": 1}))
+    lines = dict(_of_worlds(runs))
+    of_scenario = isinstance(scenario, Scenario)
+    for compared in comparisons(scenario, runs) if of_scenario else ():
         for line in chain.from_iterable(check(compared) for check in CHECKS):
             lines.setdefault(line, compared.keys)
     return [(keys, line) for line, keys in lines.items()]
@@ -95,26 +97,25 @@ def _of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
         yield text, ("sweep", key)
 
 
-def comparisons(scenario: Scenario) -> Iterator[Compared]:
+def comparisons(scenario: Scenario, runs: Sequence[Run]) -> Iterator[Compared]:
     """Yields all pairs that claims compare; without claims, variants with the first.
 
-    Of a claim along a sweep, the first points of its variants stand for all.
+    Of a claim along a sweep, the first points of its variants stand for all. The runs
+    are those of the first replicate.
     """
-    runs = {
-        run.label: run for run in expand(scenario.model_copy(update={"replicates": 1}))
-    }
-    groups = without_numbers(scenario)
+    by_label = {run.label: run for run in runs}
+    groups = without_numbers(runs)
     for index, claim in enumerate(scenario.claims):
         named = dict.fromkeys(name for of in claim.variants().values() for name in of)
         if not claim.compares or len(named) != 2:
             continue
         for labels in points(groups, claim):
-            sides = _firsts(runs[each] for each in labels)
-            yield _pair(scenario, ("claims", index), claim, sides, runs)
-    first, *others = _firsts(runs.values())
+            sides = _firsts(by_label[each] for each in labels)
+            yield _pair(scenario, ("claims", index), claim, sides, by_label)
+    first, *others = _firsts(runs)
     for other in () if scenario.claims else others:
         keys = ("variants", other.variant)
-        yield _pair(scenario, keys, None, [first, other], runs)
+        yield _pair(scenario, keys, None, [first, other], by_label)
 
 
 def _firsts(runs: Iterable[Run]) -> list[Run]:

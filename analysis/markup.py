@@ -14,6 +14,15 @@ from .facts import Entry
 MARKUP = re.compile(r"[\\`*<&|~$]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])|\[(?=\^)")
 """Signs of Markdown: code, emphasis, tags, cells, mathematics, links."""
 
+HEADINGS = {
+    "group": "variant",
+    "clients": "client group",
+    "commits": "server updates",
+    "contributions": "client updates",
+    "staleness": "mean staleness",
+}
+"""What columns are called where tables are shown."""
+
 
 def markdown(frame: pd.DataFrame) -> str:
     """Returns a frame, without its index, as a table in Markdown.

@@ -7,9 +7,12 @@ from . import frames
 from .frames import Study
 from .statistics import interval_within
 
-MEASURES = {"commit_s": "s a commit", "contributions_per_s": "contributions/s"}
+MEASURES = {
+    "commit_s": "s per server update",
+    "contributions_per_s": "client updates/s",
+}
 """What is measured of each run, and what tables call it."""
-TITLE = "seconds a commit and contributions a second"
+TITLE = "seconds per server update, client updates per second"
 NOTE = (
     "virtual seconds; means over replicates and 95 % t-intervals, or the range of "
     "replicates where these fall below 0"

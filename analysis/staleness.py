@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import StudyError
 from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
@@ -49,8 +50,8 @@ def histogram(
         Columns low, high (bins of commits, half open), count, density (per commit).
 
     Raises:
-        ValueError: There is no such group, client or quantity.
-        StudyError: The study is a timeline of which statistics alone were kept.
+        StudyError: There is no such group, client or quantity, or the study is a
+            timeline of which statistics alone were kept.
     """
     table = binned(study, group)
     quantity = _known(quantity, table)
@@ -68,8 +69,8 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
 
     Raises:
-        ValueError: There is no such group or quantity.
-        StudyError: The study is a timeline of which statistics alone were kept.
+        StudyError: There is no such group or quantity, or the study is a
+            timeline of which statistics alone were kept.
     """
     table, who = binned(study, group), measured(study)
     quantity = _known(quantity, table) or default_quantity(table)
@@ -95,8 +96,8 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
         whose scenario does not divide its clients are left out.
 
     Raises:
-        ValueError: There is no such quantity.
-        StudyError: The study is a timeline of which statistics alone were kept.
+        StudyError: There is no such quantity, or the study is a
+            timeline of which statistics alone were kept.
     """
     stale, who = binned(study), measured(study)
     quantity = _known(quantity, stale)
@@ -131,8 +132,8 @@ def binned(study: Study, group: str | None = None) -> pd.DataFrame:
         group: Group of runs; by default all.
 
     Raises:
-        ValueError: There is no such group.
-        StudyError: The study is a timeline of which statistics alone were kept.
+        StudyError: There is no such group, or the study is a
+            timeline of which statistics alone were kept.
     """
     if group is not None:
         check_groups(study, group)
@@ -165,7 +166,7 @@ def _known(quantity: str | None, table: pd.DataFrame) -> str | None:
     there = {*table["quantity"]} or {*WEIGHTS}
     if quantity is not None and quantity not in there:
         known = [each for each in WEIGHTS if each in there]
-        raise ValueError(
+        raise StudyError(
             f"quantity must be one of {', '.join(known)}, got {quantity!r}"
         )
     return quantity
@@ -176,7 +177,7 @@ def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> Non
     known = table.loc[table["group"] == group, "client"]
     for number in np.atleast_1d(client):
         if not (known == number).any():
-            raise ValueError(
+            raise StudyError(
                 f"client must be from 1 to {known.max()} in group {group!r}, got "
                 f"{number}"
             )
@@ -222,8 +223,8 @@ def staleness_law(study: Study, group: str) -> Law | None:
         holds, none is known, or the start of a run was not over.
 
     Raises:
-        ValueError: There is no such group.
-        StudyError: The study is a timeline of which statistics alone were kept.
+        StudyError: There is no such group, or the study is a
+            timeline of which statistics alone were kept.
 
     Source: VAFL, equation 3 (V-07).
     """

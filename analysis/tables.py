@@ -14,17 +14,14 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.parts.errors import printable
-from . import claims, instants, statistics, targets
-from .escapes import chance
+from . import claims, frames, instants, statistics, targets
+from .expenses import joules_by_end
 from .figures import style
-from .frames import Study, first_metric, groups, runs, titled
-from .markup import markdown
-from .spending import protected, spending
-from .summary import costs, staleness
+from .frames import Study, first_metric
+from .markup import HEADINGS
+from .spending import spending
+from .staleness import exact, measured
 
-AT_TARGET = (
-    " Runs that reached stop.target ended there: their final values are of then."
-)
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -76,22 +73,31 @@ class Cell(NamedTuple):
 
 
 def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
-    """Returns a row per group: how good, how fast, how stale, at which cost.
+    """Returns a row per group: how fast, how good, how stale, at which cost.
+
+    `legend` says what the columns are.
 
     Returns:
-        Column `group`; `final ...` and `... after ...` (`Cell`, means with intervals);
-        `s to ...` (`Cell`, medians); `staleness` and `largest staleness`,
-        `commits`, `contributions` where a commit may apply several, `MB`, and what
-        clients took where they have rates (numbers, means over replicates); where
-        privacy is accounted for, `ε` (the largest of a client, and whether it is
-        proved) and what it `protects`.
+        Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and
+        `... after ...` (`Cell`, means with intervals); where privacy is accounted for,
+        `ε` (the largest of a client, and whether it is proved); `staleness` and
+        `MB`, `contributions` where a commit may apply several, `commits`, and what
+        clients took where they have rates (numbers, means over replicates);
+        `largest staleness`, and what ε `protects`.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
     """
     metric = first_metric(study.manifest)
-    known = groups(study)
+    known = frames.groups(study)
     columns: dict[str, list] = {"group": list(known)}
+    target, reached = targets.time_to_default(study)
+    times = _by_group(reached)
+    goal = "target"
+    if target.is_known:
+        other = "" if target.metric == metric else f"{style.in_words(target.metric)} "
+        goal = f"{other}{target.value:.3g}"
+    columns[f"time to {goal} (s)"] = [_cell(times[group]) for group in known]
     finals = targets.final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
@@ -104,17 +110,58 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
             _within(study, metric, _cell(of_group[group]), of_runs.get_group(group))
             for group in known
         ]
-    target, reached = targets.time_to_default(study)
-    times = _by_group(reached)
-    goal = f"{style.in_words(target.metric)} {target.value:.3g}"
-    columns[f"s to {goal if target.is_known else 'target'}"] = [
-        _cell(times[group]) for group in known
-    ]
+    private = _privacy(study, known)
+    columns |= {name: private.pop(name) for name in ("ε",) if name in private}
     stale = staleness(study).reindex(known)
     columns["staleness"] = stale["mean"].tolist()
+    took = costs(study).loc[known]
+    columns |= {str(name): took[name].tolist() for name in took}
     columns["largest staleness"] = stale["max"].tolist()
-    took = costs(study).loc[known].to_dict("list")
-    return pd.DataFrame(columns | took | _privacy(study, known))
+    return pd.DataFrame(columns | private)
+
+
+def brief(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the columns of `results` that answer a study's question."""
+    details = ["largest staleness", "protects"]
+    details += ["commits"] * ("contributions" in table)
+    return table.drop(columns=details, errors="ignore")
+
+
+def costs(study: Study) -> pd.DataFrame:
+    """Returns what runs came to, means over the replicates of each group, its index.
+
+    Columns MB sent, up and down; contributions, where a commit may apply several;
+    commits; and joules that clients drew, where they have rates.
+    """
+    ended = frames.runs(study)
+    last = frames.evaluations(study).groupby("run").last()
+    sent = last[["upload_bytes", "download_bytes"]].sum(axis=1) / 1e6
+    found = ended[["group"]].assign(MB=ended["run"].map(sent))
+    if apply_several(study):
+        found["contributions"] = ended["run"].map(last["contributions"])
+    found["commits"] = ended["commits"]
+    if (drawn := joules_by_end(study)) is not None:
+        found["joules"] = ended["run"].map(drawn)
+    return found.groupby("group", sort=False).mean()
+
+
+def apply_several(study: Study) -> bool:
+    """Says whether commits of some run apply another number of contributions."""
+    made = frames.evaluations(study)
+    return bool((made["contributions"] != made["commits"]).any())
+
+
+def staleness(study: Study) -> pd.DataFrame:
+    """Returns mean and maximum staleness per group, commits; columns mean, max.
+
+    A mean over all contributions of the runs, those of their starts among them, or over
+    uses of stored embeddings where there are any.
+    NaN where nothing was measured.
+    """
+    table = measured(study)
+    rows = {g: exact(mine) for g, mine in table.groupby("group", sort=False)}
+    columns = pd.Index(["mean", "max"])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def verdicts(study: Study) -> pd.DataFrame:
@@ -126,12 +173,7 @@ def verdicts(study: Study) -> pd.DataFrame:
 
 def plain(table: pd.DataFrame) -> pd.DataFrame:
     """Returns a table with its cells in words, for a terminal or a file."""
-    return table.map(_in_words)
-
-
-def to_markdown(table: pd.DataFrame) -> str:
-    """Returns a table as Markdown."""
-    return markdown(plain(table))
+    return table.map(_in_words).rename(columns=HEADINGS)
 
 
 def numbers(table: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +193,8 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
 
 def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") -> str:
     r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`."""
-    cells = table.map(_in_latex).set_axis([_head(str(name)) for name in table], axis=1)
+    heads = [_head(str(name)) for name in table.rename(columns=HEADINGS)]
+    cells = table.map(_in_latex).set_axis(heads, axis=1)
     shape = "".join(_shape(table[name]) for name in table)
     rows = cells.to_latex(index=False, escape=False, column_format=shape)
     about = textwrap.wrap(_escaped(method), COMMENT)
@@ -168,43 +211,6 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
     return "\n".join(lines) + "\n"
 
 
-def caption(study: Study, at: Sequence[float] = ()) -> str:
-    """Returns what the columns of `results` are, for a caption."""
-    target, reached = targets.time_to_default(study)
-    few, known = int(reached["replicates"].min()), ""
-    if target.is_known:
-        known = targets.resolution(
-            targets.times_to_target(study, target.metric, target.value)
-        )
-    interval = f" [{statistics.interval_name(few)}]" if few > 1 else ""
-    metric = first_metric(study.manifest)
-    seen = (instants.seen_at(study, metric, time) for time in at)
-    earlier = "".join(f" {words}." for words in dict.fromkeys(seen) if words)
-    at_target = AT_TARGET if (runs(study)["stop"] == "target").any() else ""
-    return (
-        f"{titled(study.manifest)}. Final: mean of the last tenth of evaluations, ± "
-        f"95 % t-interval, or {targets.RANGES}. "
-        f"Times: median{interval}{known and f', {known}'}; {statistics.MIDDLE}. In "
-        f"parentheses: replicates that count, where not all do. Staleness in commits; "
-        f"MB up and down.{earlier}{_of_privacy(study)}{_unfinished(study)}{at_target}"
-    )
-
-
-def method(study: Study) -> str:
-    """Returns how the numbers of `results` were found, and how sure divergence is."""
-    return f"Of medians {statistics.MEDIANS}. {chance(study)}."
-
-
-def _unfinished(study: Study) -> str:
-    planned, ended = len(study.manifest["runs"]), len(runs(study))
-    if ended == planned:
-        return ""
-    return (
-        f" Incomplete: {ended} of {planned} runs have ended; the others are counted "
-        f"nowhere (stalesim resume)."
-    )
-
-
 def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     spent = spending(study)
     epsilons = spent["epsilon"].map(lambda epsilon: f"{epsilon:.{statistics.DIGITS}g}")
@@ -217,14 +223,6 @@ def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
         for name, cells in columns.items()
         if cells.any()
     }
-
-
-def _of_privacy(study: Study) -> str:
-    by = spending(study)["basis"].unique()
-    if not len(by):
-        return ""
-    words = "; ".join(filter(None, (" or ".join(by), protected(study))))
-    return f" ε is that of the client that spent most, by {words}."
 
 
 def _by_group(table: pd.DataFrame) -> dict[str, list[float]]:
@@ -264,7 +262,7 @@ def _head(name: str) -> str:
 
 def _in_words(cell: object) -> object:
     if isinstance(cell, Cell):
-        return _told(cell) + _counted(cell)
+        return _told(cell).replace("at least ", "≥ ") + _counted(cell)
     return statistics.short(cell) if isinstance(cell, float) else cell
 
 
@@ -288,7 +286,10 @@ def _told(cell: Cell) -> str:
     if cell.symmetric and not np.isnan(low):
         half = (high - low) / 2
         return f"{statistics.rounded(mean, half)} ± {statistics.rounded(half, half)}"
-    return str(statistics.Interval(mean, low, high))
+    told = str(statistics.Interval(mean, low, high))
+    ends = np.array([mean, low, high])
+    whole = not (ends[np.isfinite(ends)] % 1).any()
+    return re.sub(r"\.0+\b", "", told) if whole else told  # 10 s, known to a second
 
 
 def _counted(cell: Cell) -> str:

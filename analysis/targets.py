@@ -1,7 +1,6 @@
 """Time to a target: k of n replicates, and a median that knows of the others."""
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from .frames import (
     groups,
     metric_of,
     runs,
+    swept_columns,
     unit_of,
 )
 from .phases import evaluations_by
@@ -61,21 +61,29 @@ def final(values: np.ndarray) -> float:
     return float(values[-max(1, round(FINAL * values.size)) :].mean())
 
 
-def final_values(study: Study, metric: str) -> pd.DataFrame:
-    """Returns every run's final value: columns group, replicate, value.
+def final_values(study: Study, metric: str | None = None) -> pd.DataFrame:
+    """Returns the final value of each run: the mean of its last tenth of evaluations.
 
-    NaN for a run that diverged or was never evaluated.
+    Args:
+        study: Study, finished or not.
+        metric: Column of the table `evaluations`; by default the study's first metric.
+
+    Returns:
+        Columns variant, group, the swept keys, replicate, value: NaN for a run that
+        diverged or was never evaluated.
 
     Raises:
         StudyError: The metric was not evaluated.
     """
-    curves = _by_run(evaluations(study), metric)
-    rows = []
-    for run, group, replicate, stop in _ends(study):
-        _, values = curves.get(run, _NOTHING)
-        lost = stop == "diverged" or not values.size
-        rows.append((group, replicate, float("nan") if lost else final(values)))
-    return pd.DataFrame(rows, columns=pd.Index(["group", "replicate", "value"]))
+    known = runs(study)
+    curves = _by_run(evaluations(study), metric or first_metric(study.manifest))
+    values = [
+        math.nan if stop == "diverged" or run not in curves else final(curves[run][1])
+        for run, stop in zip(known["run"], known["stop"], strict=True)
+    ]
+    keys = swept_columns(study).values()
+    columns = ["variant", "group", *(key for key in keys if key in known), "replicate"]
+    return known[columns].assign(value=values)
 
 
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
@@ -210,8 +218,9 @@ def default_target(study: Study) -> MetricTarget:
     evaluated = scenario["evaluate"]["metrics"]
     stated = [scenario["stop"].get("target")]
     stated += [claim.get("to") for claim in scenario.get("claims", [])]
-    for searched in filter(None, (scenario.get("tune"), scenario.get("compare"))):
-        aim = objective(searched["objective"])
+    searches = (scenario.get(key) or {} for key in ("tune", "compare"))
+    for text in filter(None, (search.get("objective") for search in searches)):
+        aim = objective(text)
         stated.append({} if aim.target is None else {aim.metric: aim.target})
     for target in stated:
         for metric, value in (target or {}).items():
@@ -269,9 +278,9 @@ def times_to_target(
     curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
     uncounted = set(table["run"]) - set(table.loc[table[against].notna(), "run"])
-    rows = []
-    for run, group, replicate, stop in _ends(study):
-        times, values = curves.get(run, _NOTHING)
+    rows, ends = [], runs(study)[["run", "group", "replicate", "stop"]]
+    for run, group, replicate, stop in ends.itertuples(index=False):
+        times, values = curves.get(run, (np.zeros(0), np.zeros(0)))
         low, high = 0.0, math.inf
         if times.size:
             low, high = first_reached(times, values, value, higher=higher)
@@ -371,15 +380,6 @@ def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
     never = {"median": math.inf, "low": math.nan, "high": math.nan, "reached": 0}
     frame = pd.DataFrame({"group": counts.index, **never})
     return target, frame.assign(replicates=counts.to_numpy(), after=math.inf)
-
-
-_NOTHING = (np.zeros(0), np.zeros(0))
-
-
-def _ends(study: Study) -> Iterator[tuple[int, str, int, str]]:
-    table = runs(study)
-    columns = (table[name] for name in ("run", "group", "replicate", "stop"))
-    return zip(*columns, strict=True)
 
 
 def _by_run(

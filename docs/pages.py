@@ -221,6 +221,17 @@ def words() -> str:
     )
 
 
+def synonyms() -> str:
+    """Returns the words that a scenario may have in place of ours."""
+    from stalesim.simulator.scenario.synonyms import KEYS, VALUES
+
+    lines = ["| you can write | for |", "| --- | --- |"]
+    lines += [f"| `{word}` | `{ours}` |" for word, (ours, *_) in KEYS.items()]
+    for key, words in VALUES.items():
+        lines += [f"| `{key}: {w}` | `{key}: {ours}` |" for w, ours in words.items()]
+    return "\n".join(lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "scenario": lambda: pages_scenario.scenario_pages()[pages_scenario.FIRST],
     "commands": commands,
@@ -230,4 +241,5 @@ GENERATED: dict[str, Callable[[], str]] = {
     "theory": theory,
     "fits": fits,
     "words": words,
+    "synonyms": synonyms,
 }

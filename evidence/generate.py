@@ -21,10 +21,11 @@ from typing import Any
 import pandas as pd
 from PIL import Image
 
-from stalesim.analysis import choices, claims, summary, timelines
+from stalesim.analysis import choices, claims, tables, timelines
 from stalesim.analysis.claims.measured import measure
-from stalesim.analysis.frames import Study
+from stalesim.analysis.frames import Study, runs
 from stalesim.analysis.markup import literal
+from stalesim.analysis.statistics import short
 from stalesim.analysis.targets import final_values, time_to_target
 from stalesim.simulator.files.study import is_world, load
 from stalesim.simulator.scenario.claims import ORIGINS
@@ -80,10 +81,7 @@ def take_in(study: Study) -> None:
     if is_world(manifest):
         take_in_world(study, folder)
         return
-    rows = summary.summary(study).drop(columns=["commits/real s"])
-    rows.columns = [_one_line(name) for name in rows.columns]
-    rows = rows.map(_one_line)
-    rows.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
+    summary(study).to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     claims.evaluate(study).to_csv(folder / "claims.csv", index=False)
     scenario = manifest["scenario"]
     kept = measure(study, scenario["claims"], scenario["evaluate"]["metrics"])
@@ -134,8 +132,18 @@ def take_in_attack(attacked: Path, folder: Path) -> None:
         small.save(FIGURES / f"{folder.name}.png", optimize=True)
 
 
-def _one_line(cell: object) -> object:
-    return cell.replace("\n", " ") if isinstance(cell, str) else cell
+def summary(study: Study) -> pd.DataFrame:
+    """Returns the results of a study in short, a row per group, as text."""
+    table = tables.results(study)
+    shown = tables.plain(table).drop(columns=["variant", "protects"], errors="ignore")
+    stops = runs(study).groupby("group", sort=False)["stop"].unique()
+    pairs = {"stale (max)": ("staleness", "largest staleness")}
+    pairs["commits (MB)"] = ("commits", "MB")
+    found = table[["group"]].join(shown.iloc[:, :2])
+    for name, columns in pairs.items():
+        numbers = table[list(columns)].itertuples(index=False)
+        found[name] = [f"{short(one)} ({short(other)})" for one, other in numbers]
+    return found.assign(stop=[", ".join(stops[group]) for group in found["group"]])
 
 
 def take_in_world(study: Study, folder: Path) -> None:

@@ -32,6 +32,7 @@ from stalesim.analysis.claims.findings import (
 from stalesim.analysis.claims.measured import Measured, read_csv
 from stalesim.simulator.scenario.claims import Claim
 from stalesim.simulator.scenario.reading import read
+from stalesim.simulator.scenario.study import expand
 
 from . import rows as experiments
 
@@ -138,7 +139,7 @@ def _begins(claim: str, groups: str) -> bool:
 
 def of_points(scenario: Any) -> Iterator[tuple[Claim, Measured]]:
     """Yields each claim at each of its points, with the groups that it is about."""
-    groups = without_numbers(scenario)
+    groups = without_numbers(expand(scenario.model_copy(update={"replicates": 1})))
     for claim in claims_of(scenario):
         for names in points(groups, claim):
             mine = groups.table[groups.table["group"].isin(names)]

@@ -109,7 +109,12 @@ SGD: dict[str, Any] = {
 
 
 def scenario(*changes: dict[str, Any]) -> Scenario:
-    """Returns the small study with entries replaced."""
+    """Returns the small study with entries replaced.
+
+    Raises:
+        pydantic.ValidationError: It makes no sense; `read` of a file raises a
+            ScenarioError.
+    """
     tree = VAFL
     for change in changes:
         tree = merge(tree, change)

@@ -14,15 +14,14 @@ quantities that its claims need; they are all that is kept to judge them again.
 from typing import TYPE_CHECKING
 
 from ...simulator.parts.lazy import attach
+from ..folders import takes_folder
 
 if TYPE_CHECKING:
     from .final_values import difference, of_group
     from .findings import (
         COLUMNS,
         all_decided,
-        counts,
         evaluate,
-        in_words,
         judge,
         undecidable,
     )
@@ -40,4 +39,4 @@ if TYPE_CHECKING:
         side,
     )
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__, takes_folder)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...simulator.files.study import StudyError
 from ...simulator.files.study.measured import metrics_of_manifest
 from ...simulator.scenario.claims import Claim, is_at
 from ...simulator.scenario.scenario import Scenario
-from ...simulator.scenario.study import expand
+from ...simulator.scenario.study import Run, expand
 from ..facts import Entry
 from ..frames import Study
 from .measured import OF_RUN, Measured, as_written, measure
@@ -144,7 +145,7 @@ def undecidable(scenario: Scenario) -> list[str]:
     A line on its largest family that cannot: however clear its runs are, the smallest
     p-value of so few does not pass Holm's correction.
     """
-    groups = without_numbers(scenario)
+    groups = without_numbers(expand(scenario.model_copy(update={"replicates": 1})))
     families: dict[str, int] = {}
     for claim in scenario.claims:
         at = points(groups, claim) or [()]
@@ -155,11 +156,11 @@ def undecidable(scenario: Scenario) -> list[str]:
     return [too_few(most, size, scenario.looks)] if (needed or np.inf) > most else []
 
 
-def without_numbers(scenario: Scenario) -> Measured:
-    """Returns the groups of a scenario, before any of their runs."""
+def without_numbers(runs: Sequence[Run]) -> Measured:
+    """Returns the groups of a scenario, by the runs of its first replicate."""
     rows = [
         (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "")
-        for run in expand(scenario.model_copy(update={"replicates": 1}))
+        for run in runs
     ]
     table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
     return Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())
@@ -279,25 +280,14 @@ def _missing(measured: Measured, *names: str) -> str:
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"
 
 
+def number(measured: str) -> str:
+    """Returns what was measured without its words: `8.1 times [at least 5.2]`."""
+    words, _, found = measured.partition(";")[0].rpartition(": ")
+    if not words.startswith("times "):
+        return found
+    return re.sub(r"^((?:at (?:least|most) )?\d[\d.e+-]*)", r"\1 times", found)
+
+
 def all_decided(study: Study) -> bool:
     """Says whether every claim of a study holds or does not hold."""
     return not evaluate(study)["verdict"].isin(UNDECIDED).any()
-
-
-def counts(found: pd.DataFrame) -> pd.DataFrame:
-    """Returns how many claims have each verdict, a row per origin."""
-    table = pd.crosstab(found["origin"], found["verdict"])
-    verdicts = [HOLDS, FAILS, OPEN, *({UNDECIDABLE} & {*table})]
-    return table.reindex(columns=verdicts, fill_value=0).loc[
-        [*dict.fromkeys(found["origin"])]
-    ]
-
-
-def in_words(found: pd.DataFrame) -> str:
-    """Returns how many claims hold, do not hold and are undecided, origin by origin."""
-    table = counts(found)
-    parts = []
-    for origin, numbers in table.iterrows():
-        said = ", ".join(f"{word} {n}" for word, n in numbers.items())
-        parts.append(f"{origin}: {said}" if len(table) > 1 else said)
-    return "; ".join(parts)

@@ -13,6 +13,7 @@ Names are imported when they are used.
 from typing import TYPE_CHECKING
 
 from ...simulator.parts.lazy import attach
+from ..folders import takes_folder
 
 if TYPE_CHECKING:
     # isort: off
@@ -31,4 +32,4 @@ if TYPE_CHECKING:
     from .report import save, standard
     from . import style
 
-__getattr__, __dir__, __all__ = attach(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__, takes_folder)

@@ -1,4 +1,4 @@
-"""Panels and colours of studies with more groups than colours can tell apart."""
+"""Panels and colours: by swept value, and where colours cannot tell all groups."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -8,14 +8,24 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from ..frames import Study, follow, groups, ordered, runs, swept_columns, swept_keys
+from ..frames import (
+    Study,
+    follow,
+    groups,
+    ordered,
+    swept_axes,
+    swept_columns,
+    swept_keys,
+)
 from . import layout, style
-from .lines import split, worded
+from .lines import groups_at, split, worded
 
 Item = TypeVar("Item")
 
 MOST_PANELS = 24
 """Panels of one figure; a note says what is left out."""
+MOST_VALUES = 12
+"""Swept values with a panel each, unless panels are asked for."""
 COLORS = "viridis"
 """Colours of lines, which differ in hue as well as in lightness.
 
@@ -37,9 +47,9 @@ class Facets(NamedTuple):
     Attributes:
         panels: Panels that are drawn.
         all_panels: Number of panels that there would be.
-        key: Swept key whose number colours tell; empty where a panel is one group's,
-            before all others in grey.
-        words: Words on the key's values in each group, as the legend has them.
+        key: Swept key whose number colours tell; else empty.
+        words: Words on each group, as the legend has them; none where a panel is one
+            group's, before all others in grey.
         looks: Look of every group.
     """
 
@@ -49,6 +59,11 @@ class Facets(NamedTuple):
     words: dict[str, str]
     looks: dict[str, style.Look]
 
+    @property
+    def by_value(self) -> bool:
+        """Whether each panel compares variants at a swept value."""
+        return bool(self.words) and not self.key
+
     def left_out(self) -> str:
         """Returns words on panels that are not drawn."""
         if len(self.panels) == self.all_panels:
@@ -56,20 +71,34 @@ class Facets(NamedTuple):
         return f"{len(self.panels)} of {self.all_panels} panels are drawn"
 
 
-def facets(study: Study) -> Facets | None:
-    """Returns panels for a study with more groups than the palette has colours.
+def facets(
+    study: Study, among: Sequence[str] | None = None, over: str | None = None
+) -> Facets | None:
+    """Returns panels that compare variants, or show more groups than colours can.
 
-    Where a number is swept, the one with most values is shown by colour, dark to light,
-    and each variant and value of the other keys has a panel. Else each group has one.
+    `convergence` describes them.
+
+    Args:
+        study: Study, finished or not.
+        among: Groups that are drawn; by default all.
+        over: Swept key, or `variant`, of which each value has a panel.
 
     Returns:
-        None where colours suffice.
+        None where one panel suffices.
+
+    Raises:
+        StudyError: There is no such key.
     """
-    known = groups(study)
+    known = groups(study) if among is None else list(among)
+    table = groups_at(study, [] if over in (None, "variant") else [over], None)
+    table = table.loc[table["group"].isin(known)]
+    columns, keys = swept_columns(study), [over] if over else swept_axes(study)
+    sizes = table.groupby([columns.get(k, k) for k in keys]).size() if keys else ()
+    compares = 1 < len(sizes) <= MOST_VALUES and min(sizes) > 1
+    if over or compares:
+        return _by_value(study, table, keys)
     if len(known) <= len(style.palette()):
         return None
-    table = runs(study).drop_duplicates("group")
-    columns = swept_columns(study)
     key = _telling(table, [(k, columns[k]) for k in swept_keys(study)])
     if key is None:
         every = {name: style.Look(style.palette()[0], style.SOLID) for name in known}
@@ -79,7 +108,7 @@ def facets(study: Study) -> Facets | None:
     others = [k for k in swept_keys(study) if k not in along]
     panels = [
         (title, list(rows.sort_values(columns[key])["group"]))
-        for title, rows in split(study, table, others).items()
+        for title, rows in split(study, table, ["variant", *others]).items()
     ]
     colors = sequential(ordered(table[columns[key]]))
     # A group that is not swept over the key is black.
@@ -90,6 +119,24 @@ def facets(study: Study) -> Facets | None:
         looks[str(group)] = style.Look(colors[number], style.SOLID)
         words[str(group)] = worded(number)
     return Facets(spread(panels, MOST_PANELS), len(panels), key, words, looks)
+
+
+def _by_value(study: Study, table: pd.DataFrame, keys: Sequence[str]) -> Facets:
+    """Returns a panel for each value of some keys; groups without one are in all."""
+    columns = swept_columns(study)
+    fixed = {*keys}.union(*(follow(study, key) for key in keys if key in columns))
+    others = [key for key in ("variant", *swept_keys(study)) if key not in fixed]
+    lines = split(study, table, others)
+    looks = style.looks(lines)
+    words = {group: line for line, rows in lines.items() for group in rows["group"]}
+    swept = table.dropna(subset=[columns.get(key, key) for key in keys])
+    level = [group for group in words if group not in {*swept["group"]}]
+    panels = [
+        (title, [*rows["group"], *level])
+        for title, rows in split(study, swept, keys).items()
+    ]
+    of_groups = {group: looks[line] for group, line in words.items()}
+    return Facets(spread(panels, MOST_PANELS), len(panels), "", words, of_groups)
 
 
 def looks(study: Study) -> dict[str, style.Look]:

@@ -168,7 +168,7 @@ def grid(number: int) -> tuple[int, int]:
     """Returns rows and columns of a grid of panels, which a venue's width may limit."""
     venue = style.venue()
     most = MOST_COLUMNS if venue is None else max(2, int(venue.width / PANEL))
-    columns = min(most, number, max(2, math.ceil(math.sqrt(number))))
+    columns = min(most, number, 3 if number == 3 else max(2, math.ceil(number**0.5)))
     return math.ceil(number / columns), columns
 
 

@@ -1,6 +1,6 @@
 """Learning curves: means over replicates, against time or what else is counted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -13,14 +13,24 @@ from matplotlib.lines import Line2D
 from ...simulator.files.study import StudyError, metric_of_study
 from .. import facts
 from ..curves import mean_curves
-from ..frames import Study, evaluations, first_metric, groups, metric_of, runs
+from ..frames import (
+    Study,
+    chosen,
+    evaluations,
+    first_metric,
+    groups,
+    metric_of,
+    runs,
+)
 from ..phases import evaluations_by
 from ..spending import protected
 from ..targets import final_values
 from . import facets, layout, style
 from .sweeps import is_wide
 
-CAPTIONS = {"^convergence-": "Mean over replicates with its 95 % interval"}
+CAPTIONS = {
+    "^convergence-|-against-(?!privacy)": "Mean over replicates with its 95 % interval"
+}
 
 MOST_ENTRIES = 12
 """Values of a swept number that a legend names; colours tell those in between."""
@@ -44,7 +54,12 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def convergence(
-    study: Study, metric: str = "test_accuracy", against: str = "time"
+    study: Study,
+    metric: str | None = None,
+    against: str = "time",
+    *,
+    groups: Sequence[str] | None = None,
+    panels: str | None = None,
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
@@ -53,20 +68,27 @@ def convergence(
     mean of its final values: its time is not that of any clients. So is a group that
     counts no such thing, as one without privacy against epsilon.
 
-    More groups than there are colours have panels with the same axes: a panel for each
-    variant and value of other keys, in which colours, dark to light, tell the number
-    that is swept most; or one for each group, before all others in grey.
+    Each of up to 12 swept values has a panel, with a line for each variant. Other
+    studies with more groups than there are colours have a panel for each variant and
+    value of other keys, in which colours, dark to light, tell the number that is swept
+    most; or one for each group, before all others in grey.
 
     Args:
         study: Study, finished or not.
-        metric: Column of the table `evaluations`.
+        metric: Column of the table `evaluations`; by default the study's first metric.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        groups: Groups, or variants with all their groups, that are drawn; by default
+            all.
+        panels: Swept key of which each value has a panel, or `variant`.
 
     Raises:
-        StudyError: There is no such column, or nothing is counted in any group.
+        StudyError: There is no such group, column or swept key, or nothing is counted
+            in any group.
     """
-    drawn = _Curves(study, metric, against)
-    divided = facets.facets(study)
+    known = chosen(study, groups)
+    divided = facets.facets(study, known, panels)
+    metric = metric or first_metric(study.manifest)
+    drawn = _Curves(study, metric, against, known, divided)
     with style.context():
         figure = _of_all(drawn) if divided is None else _of_panels(drawn, divided)
         layout.add_note(figure, drawn.words(), legend_below=divided is not None)
@@ -75,10 +97,17 @@ def convergence(
 
 
 class _Curves:
-    def __init__(self, study: Study, metric: str, against: str) -> None:
+    def __init__(
+        self,
+        study: Study,
+        metric: str,
+        against: str,
+        known: list[str],
+        divided: facets.Facets | None,
+    ) -> None:
         self.study, self.metric, self.against = study, metric, against
-        self.known = groups(study)
-        self.looks = facets.looks(study)
+        self.known = known
+        self.looks = divided.looks if divided else style.looks(groups(study))
         self.label, self.scale = layout.axis(study, against)
         self.references = _references(study, against)
         own = [group for group in self.known if group not in self.references]
@@ -166,7 +195,7 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
     every = layout.panels(figure, len(panels), columns)
     handles: dict[str, Artist] = {}
     for axes, (title, mine) in zip(every, panels, strict=True):
-        for group in () if divided.key else drawn.curves:
+        for group in () if divided.words else drawn.curves:
             if group not in mine:
                 drawn.draw(axes, group, pale=True)
         for group in mine:
@@ -179,14 +208,16 @@ def _of_panels(drawn: _Curves, divided: facets.Facets) -> Figure:
         axes.set_xlabel(drawn.label)
     for axes in every[::columns]:
         axes.set_ylabel(style.metric_label(drawn.metric, study))
-    known = sorted(filter(None, handles), key=float)
+    known, title = list(filter(None, handles)), ""
     if divided.key:
-        labels = facets.spread(known, MOST_ENTRIES)
-        entries = [handles[label] for label in labels]
         title = style.key_label(divided.key, study)
-        if len(labels) < len(known):
-            title += f" ({len(labels)} of {len(known)} are named)"
-        layout.add_legend(figure, entries, labels, title, below=True)
+        known.sort(key=float)
+    labels = facets.spread(known, MOST_ENTRIES)
+    if len(labels) < len(known):
+        title += f" ({len(labels)} of {len(known)} are named)"
+    entries = [handles[label] for label in labels]
+    names = [style.text(label) for label in labels]
+    layout.add_legend(figure, entries, names, title, below=True)
     return figure
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import is_meant, shown
+from ...simulator.parts.errors import shown
 from ...simulator.scenario.study import short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
@@ -73,7 +73,7 @@ def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line]
     others = [name for name in columns if name not in (key, *fixed)]
     splitting = [name for name in others if _splits(table, columns[key], columns[name])]
     found = []
-    for label, rows in split(study, table, splitting).items():
+    for label, rows in split(study, table, ["variant", *splitting]).items():
         rows = rows.sort_values(columns[key])
         numbers = rows[columns[key]].to_numpy(np.float64)
         found.append(Line(label, list(rows["group"]), numbers))
@@ -115,7 +115,7 @@ def is_at(column: pd.Series, value: object) -> pd.Series:
     Raises:
         StudyError: None has.
     """
-    found = column.map(lambda each: is_meant(short(value), each)).astype(bool)
+    found = column.map(lambda each: each == short(value)).astype(bool)
     if not found.any():
         given = pinned({str(column.name): value})
         known = ", ".join(shown(each) for each in ordered(column))
@@ -143,20 +143,23 @@ def fixed_values(at: object) -> dict[str, object]:
 def split(
     study: Study, table: pd.DataFrame, keys: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
-    """Divides groups of runs by variant and the values of some swept keys.
+    """Divides groups of runs by the values of some swept keys, or of `variant`.
 
     Returns:
         The rows of each part, by what it is called.
     """
-    columns, names = swept_columns(study), short_names(tuple(keys))
-    by = ["variant", *(columns[key] for key in keys)]
+    columns, names = (
+        {"variant": "variant"} | swept_columns(study),
+        short_names((*keys,)),
+    )
+    by = [columns[key] for key in keys]
     found = {}
-    for _, rows in table.groupby(by, sort=False, dropna=False):
-        first = rows.iloc[0]
-        values = {names[key]: first[columns[key]] for key in keys}
-        words = [layout.name(study, first["variant"])]
-        words += [f"{name}={worded(v)}" for name, v in values.items() if not pd.isna(v)]
-        found[", ".join(word for word in words if word)] = rows
+    for _, rows in table.groupby(by, sort=False, dropna=False) if by else [((), table)]:
+        values = {names[key]: rows.iloc[0][columns[key]] for key in keys}
+        variant = values.pop("variant", None)
+        words = [f"{name}={worded(v)}" for name, v in values.items() if not pd.isna(v)]
+        first = variant and layout.name(study, variant)
+        found[", ".join(filter(None, (first, *words)))] = rows
     return found
 
 

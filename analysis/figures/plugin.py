@@ -26,4 +26,4 @@ class StudyFigure(NamedPart):
         Raises:
             UserError: There is none.
         """
-        return function_at(self.draw, f"draw of the figure {self.name}", own=False)
+        return function_at(self.draw, f"draw of the figure {self.name}")

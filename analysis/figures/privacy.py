@@ -87,7 +87,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
     spent = table.loc[finite]
     (over, others, why), columns = swept(study), swept_columns(study)
     keys = runs(study).drop_duplicates("group")[["group", *columns.values()]]
-    lines = split(study, spent.merge(keys, on="group"), others)
+    lines = split(study, spent.merge(keys, on="group"), ["variant", *others])
     free = table.loc[~finite]
     of_line = {
         label: label if others else str(mine["variant"].iloc[0])

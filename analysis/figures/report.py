@@ -30,18 +30,9 @@ def save(
     styles: Sequence[str | Path] = (),
     at: Sequence[float] = (),
 ) -> list[Path]:
-    """Draws the standard figures of a study into `folder/figures`.
+    """Draws the standard figures of a study into `folder/figures`, with captions.
 
-    Convergence of the first metric that was evaluated against time and commits, and of
-    the others against commits; its values at the instants that are asked for; its final
-    values over a swept number, or as a heat map over two swept keys; against the
-    privacy spent, where that differs between groups; how stale each variant was at the
-    first point of a sweep, unless it never was, with its law where one is known; time
-    to the study's target where there are groups to compare, and over a swept number;
-    figures of plug-ins. The same study gives the same bytes.
-
-    Next to each is its caption, as text: what is drawn, of how many replicates, with
-    which intervals, of what data, by which versions.
+    The same study gives the same bytes.
 
     Args:
         study: Study with at least one run that has ended.
@@ -51,7 +42,7 @@ def save(
         at: Virtual seconds at which the first metric is drawn besides.
 
     Returns:
-        Paths of the files, in that order.
+        Paths of the files, in the order of `standard`.
 
     Raises:
         StudyError: A figure cannot be written.

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -41,7 +43,8 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
 
     Labels say how many times as fast as the slowest group it is, as a claim measures
     it (`paired.times_as_fast`). A bar of a group that was not there by its horizon ends
-    there, hatched.
+    there, hatched. Where `convergence` has a panel for each swept value, the axis has
+    these values, each variant has a colour, and the slowest is that of the same value.
 
     Args:
         study: Study, finished or not.
@@ -51,43 +54,67 @@ def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     table = time_to_target(study, metric, value).set_index("group")
     times = times_to_target(study, metric, value)
     horizons = times.groupby("group")["time"].max()
-    looks = facets.looks(study)
-    medians = table["median"].to_numpy(np.float64)
-    reached = np.isfinite(medians)
-    ends = np.where(reached, medians, horizons.loc[table.index].to_numpy(np.float64))
+    divided, looks = facets.facets(study), facets.looks(study)
+    panels: list[tuple[str, list[Any]]] = [("", list(table.index))]
+    if divided is not None and divided.by_value:
+        panels = divided.panels
+    medians = dict(zip(table.index, table["median"].to_numpy(np.float64), strict=True))
+    reached = np.isfinite([*medians.values()])
     highs = table["high"].to_numpy(np.float64)[reached]
-    slowest = str(table.index[int(np.argmax(np.where(reached, medians, np.inf)))])
-    ratios = times_as_fast(study, slowest, metric, value).set_index("group")
+    bars = [
+        (group, max(mine, key=lambda each: np.nan_to_num(medians[each], nan=np.inf)))
+        for _, mine in panels
+        for group in mine
+    ]
+    ratios = {
+        slowest: times_as_fast(study, slowest, metric, value).set_index("group")
+        for slowest in dict.fromkeys(slowest for _, slowest in bars)
+    }
     with style.context():
-        figure, axes = layout.rows(study, list(table.index))
+        figure, axes = layout.rows(study, [group for group, _ in bars])
         where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-        for row, group in enumerate(table.index):
-            one, tip, color = table.loc[group], ends[row], looks[group].color
+        handles: dict[str, Artist] = {}
+        for row, (group, slowest) in enumerate(bars):
+            one, tip, color = table.loc[group], medians[group], looks[group].color
             share = f"({int(one['reached'])} of {int(one['replicates'])})"
-            if reached[row]:
-                axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
-                label, fast = "at once" if tip <= 0 else "", ratios.loc[group]
+            if math.isfinite(tip):
+                (bar,) = axes.barh(row, tip, height=0.6, color=color, alpha=0.6)
+                label, fast = "at once" if tip <= 0 else "", ratios[slowest].loc[group]
                 if tip > 0 and not math.isnan(fast["ratio"]):
                     label = f"{fast['bound']} {fast['ratio']:.3g}×"
                 open_until = max(tip, horizons[group])
                 tip = _draw_interval(axes, row, one, open_until)
             else:
-                bar = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
-                bar[0].set_hatch("////")
+                tip = horizons[group]
+                (bar,) = axes.barh(row, tip, height=0.6, fill=False, edgecolor=color)
+                bar.set_hatch("////")
                 known = not_reached(one["after"], " s")
                 label = known if one["reached"] else "not reached"
             said = f"{label} {share}".lstrip()
             axes.annotate(said, (tip, row), fontsize=layout.small(), **where)
+            if len(panels) > 1 and divided is not None:
+                handles.setdefault(divided.words[group], bar)
+        if len(panels) > 1:
+            sizes = np.array([len(mine) for _, mine in panels])
+            ends = np.cumsum(sizes)
+            across = {"transform": axes.get_yaxis_transform(), "lw": 0.6}
+            axes.hlines(ends[:-1] - 0.5, 0, 1, color=facets.PALE, **across)
+            middles = ends - (sizes + 1) / 2
+            axes.set_yticks(middles, [style.text(title, 26) for title, _ in panels])
+            names = [style.text(name) for name in handles]
+            layout.add_legend(figure, [*handles.values()], names)
         axes.set_xlim(left=0)
         axes.set_xlabel(axis_label(study, metric, value))
         few = int(table["replicates"].min())
         note = [*_bar_words(reached, highs, few), resolution(times)]
+        if len(panels) > 1:
+            note.append("the slowest: at the same value")
         layout.add_note(figure, [*note, target_words(study, metric, value)])
         if len(table) <= len(style.palette()):
             medians_said = (
                 f"{layout.name(study, group)} {median:.4g} s"
-                for group, median in zip(table.index, medians, strict=True)
-                if np.isfinite(median)
+                for group, median in medians.items()
+                if math.isfinite(median)
             )
             layout.say(figure, f"medians: {', '.join(medians_said) or 'none'}")
     return figure

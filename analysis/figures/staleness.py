@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from ...simulator.files.study import StudyError
 from .. import clients, staleness
 from ..frames import Study, groups, runs
 from . import facets, layout, style
@@ -62,11 +63,11 @@ def staleness_histogram(
             state; drawn over the bars, which then leave out the start of each run.
 
     Raises:
-        ValueError: There is no such group, or nothing was measured in it.
+        StudyError: There is no such group, or nothing was measured in it.
     """
     table = staleness.binned(study, group)
     if table.empty:
-        raise ValueError(f"the study has no staleness of a group {group!r}")
+        raise StudyError(f"the study has no staleness of a group {group!r}")
     quantity = staleness.default_quantity(table)
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
     shown = facets.spread(everyone.tolist(), MAX_PANELS)

@@ -99,18 +99,19 @@ def _by_tier(
 
 
 def _pooled(study: Study, shown: list[str]) -> tuple[Figure, str]:
-    divided, looks = facets.facets(study), facets.looks(study)
+    divided = facets.facets(study, shown)
     if divided is None:
+        looks = style.looks(groups_of_runs(study))
         divided = facets.Facets([("", shown)], 1, "", {}, looks)
     panels = []
     for title, mine in divided.panels:
-        lines = []
-        for group in (each for each in mine if each in shown):
-            name = "" if title else layout.name(study, group)
-            name = divided.words.get(group, name)
-            lines.append((name, looks[group], histogram(study, group)))
-        if lines:
-            panels.append((title, lines))
+        names = {each: "" if title else layout.name(study, each) for each in mine}
+        names |= {each: divided.words[each] for each in mine if each in divided.words}
+        lines = [
+            (name, divided.looks[group], histogram(study, group))
+            for group, name in names.items()
+        ]
+        panels.append((title, lines))
     figure = _draw(study, panels, style.key_label(divided.key, study))
     return figure, divided.left_out()
 

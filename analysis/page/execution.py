@@ -32,11 +32,11 @@ def experimentation(manifest: Entry) -> list[Item]:
     )
     lengths = [
         ("time", span((run["virtual_s"] for run in done), "virtual s")),
-        ("commits", span((run["commits"] for run in done), "commits")),
+        ("server updates", span((run["commits"] for run in done), "server updates")),
     ]
     planned = scenario.get("replicates", 1)
     numbers = span(Counter(run["label"] for run in done).values(), "of them ended")
-    text = f"Independent replicates: {planned} planned of each group, {numbers}."
+    text = f"Independent replicates: {planned} planned of each variant, {numbers}."
     if REPLICATES in scenario.get("sweep", {}).get(ZIPPED, {}):
         text = f"Independent replicates: as the sweep has them, {numbers}."
     elif planned == 1:
@@ -95,12 +95,12 @@ def _sampling(manifest: Entry) -> list[str]:
         found.append(f"Seeds of the replicates: {own}.")
     if len(same) < len(seeds):
         found.append(
-            f"Groups differ in the seeds of replicates {ranges(seeds.keys() - same)}."
+            f"Variants differ in the seeds of replicates {ranges(seeds.keys() - same)}."
         )
     elif len({run["label"] for run in runs}) > 1:
         found.append(
-            "Common random numbers: a replicate has the same seed in all groups, which "
-            "pairs the differences between them."
+            "Common random numbers: a replicate has the same seed in all variants, "
+            "which pairs the differences between them."
         )
     return found
 

@@ -45,9 +45,9 @@ def objectives(manifest: Entry) -> list[Item]:
     runs = manifest["runs"]
     question = manifest.get("question") or "The scenario states no question."
     source = [f"Source: {manifest['source']}"] if manifest.get("source") else []
-    groups = counted(len({run["label"] for run in runs}), "group")
+    groups = counted(len({run["label"] for run in runs}), "configuration")
     variants = counted(len({run["variant"] for run in runs}), "variant")
-    aims = [f"{groups} of runs, from {variants}; in a group only the seeds differ."]
+    aims = [f"{groups} of {variants}; replicates differ in their seeds only."]
     claims = len(manifest["scenario"].get("claims") or ())
     if claims:
         aims.append(f"{counted(claims, 'claim')} to check.")
@@ -74,13 +74,13 @@ def _outputs(manifest: Entry) -> tuple[list[str], Rows]:
         if known:
             text = f"{known.meaning} ({unit}{known.direction})"
         rows.append((str(metric), text))
-    rows.append(("staleness", "commits between a read and the commit made of it"))
+    rows.append(("staleness", "server updates between a read and its use"))
     periods = scenario["evaluate"]["every"].items()
     every = ", ".join(f"{v:g} {UNITS.get(unit, unit)}" for unit, v in periods if v)
     text = (
         f"Evaluated at the start and then every {every}. A final value is the mean of "
         f"the last tenth of a run's evaluations. Means and 95 % t-intervals are over "
-        f"replicates, differences between groups are paired; times to a target are "
+        f"replicates, differences between variants are paired; times to a target are "
         f"medians, in which runs that did not reach it are censored; {MEDIANS}."
     )
     return [text], rows
@@ -170,9 +170,12 @@ def _sources(scenario: Entry, names: list[str]) -> Iterator[str]:
 
 
 def swept(runs: Sequence[Entry]) -> dict[str, list[object]]:
-    """Returns each swept key with its values, each value once."""
+    """Returns each swept key with its values, each once, and a part behind its name."""
     found: dict[str, dict[str, object]] = {}
     for run in runs:
         for key, value in run["parameters"].items():
-            found.setdefault(key, {})[shown(value)] = value
+            part = facts.at_key(run, key)
+            named = isinstance(value, str) and value != part and part is not None
+            told = f"{value} = {shown(part)}" if named else value
+            found.setdefault(key, {})[shown(value)] = told
     return {key: list(values.values()) for key, values in found.items()}

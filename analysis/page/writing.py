@@ -10,11 +10,12 @@ import pandas as pd
 from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
-from .. import choices, claims, speeds, staleness, summary, worlds
+from .. import choices, claims, legend, speeds, staleness, tables, worlds
+from ..claims.findings import number
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
-from ..markup import yaml_of
+from ..markup import HEADINGS, yaml_of
 from . import method, pictures, repeating, runs
 from .words import Marked
 from .world import imported
@@ -25,7 +26,7 @@ ENDINGS = (".html", ".htm")
 EVERY_S = 5.0
 """Real seconds from one look at the study to the next, and from reload to reload."""
 RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
-NUMBERS = re.compile(r"(?:[-+±\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
+NUMBERS = re.compile(r"(?:[-+±≥\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 """A cell with a number, also with its interval and count."""
 
 
@@ -93,7 +94,9 @@ def html(study: Study, *, so_far: bool = False) -> str:
     is_alone = is_world(manifest)
     drawn = worlds.report_of(study.manifest) if is_alone else study_report
     tables = [] if nothing else list(_tables(study))
-    found = None if is_alone or nothing else claims.evaluate(study)
+    found = pd.DataFrame() if is_alone or nothing else claims.evaluate(study)
+    if len(found):
+        found["number"] = found["measured"].map(number)
     sentence, complete = runs.status(manifest)
     troubled, under_way = runs.troubled(manifest), runs.under_way(study)
     scenario = yaml_of(manifest["scenario"])
@@ -107,8 +110,10 @@ def html(study: Study, *, so_far: bool = False) -> str:
             status=sentence,
             complete=complete,
             tables=tables,
-            claims=None if found is None else found.to_dict("records"),
-            verdicts=None if found is None else _verdicts(found),
+            claims=found.to_dict("records"),
+            verdicts=_verdicts(found) if len(found) else "",
+            meanings={} if is_alone or nothing else legend.legend(study),
+            details=[] if is_alone or nothing else legend.details(study),
             figures=[
                 pictures.picture(name, figure, drawn.caption(name))
                 for name, figure in (() if nothing else drawn.standard(study))
@@ -136,15 +141,15 @@ def _tables(study: Study) -> Iterator[dict[str, object]]:
             yield _table(title, frame)
         return
     metric = first_metric(study.manifest)
-    title = f"{titled(study.manifest)}: final values are of {metric}."
-    yield _table(title, summary.summary(study), summary.notes(study))
+    title = f"Final values are of {metric}."
+    yield _table(title, tables.plain(tables.results(study)), legend.remarks(study))
     if len(chosen := choices.table(study)):
-        yield _table(f"{choices.TITLE.capitalize()}.", chosen, choices.notes(study))
+        yield _table(choices.TITLE.capitalize(), chosen, choices.notes(study))
     if (fast := speeds.table(speeds.by_run(study))) is not None:
-        yield _table(f"{speeds.TITLE.capitalize()}.", fast, [speeds.NOTE])
+        yield _table(speeds.TITLE.capitalize(), fast, [speeds.NOTE])
     divided = staleness.by_client_group(study)
     if len(divided):
-        yield _table("Staleness (commits), by groups of clients.", divided)
+        yield _table("Staleness (server updates) by client group", divided)
 
 
 def _table(
@@ -158,7 +163,7 @@ def _table(
     numeric = [all(map(NUMBERS.fullmatch, cells)) for cells in columns]
     return {
         "title": title,
-        "columns": list(map(str, frame.columns)),
+        "columns": list(map(str, frame.rename(columns=HEADINGS).columns)),
         "rows": rows,
         "numeric": numeric,
         "notes": notes,
@@ -166,9 +171,13 @@ def _table(
 
 
 def _verdicts(found: pd.DataFrame) -> str:
-    if found.empty:
-        return "The scenario makes no claims."
-    return f"{counted(len(found), 'verdict')} on claims: {claims.in_words(found)}."
+    counts = found["verdict"].value_counts()
+    if counts.index.tolist() == [claims.HOLDS]:
+        return (
+            "The claim holds." if len(found) == 1 else f"All {len(found)} claims hold."
+        )
+    words = (f"{word} ({number})" for word, number in counts.items())
+    return f"{counted(len(found), 'claim')}: {', '.join(words)}."
 
 
 def environment() -> jinja2.Environment:

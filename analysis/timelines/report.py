@@ -29,9 +29,9 @@ QUEUED = "queued (s)"
 """Time from a read to computing, where jobs wait in their clients' queues."""
 RUNS = {
     "start_s": START,
-    "commits_per_s": "commits/s",
-    "contributions_per_s": "contributions/s",
-    "staleness_mean": "stale mean",
+    "commits_per_s": "server updates/s",
+    "contributions_per_s": "client updates/s",
+    "staleness_mean": "mean staleness",
     "staleness_50": "50 %",
     "staleness_90": "90 %",
     "staleness_99": "99 %",
@@ -50,7 +50,7 @@ ENDS = {
 STARTS = {"started": "started", "missed": "missed"}
 PARALLEL = {"jobs": "jobs", "waves": "waves", "wave_width": "width"}
 CLIENTS = {
-    "staleness_mean": "stale mean",
+    "staleness_mean": "mean staleness",
     "staleness_max": "max",
     "utilisation": "utilisation",
     "available": "available",
@@ -81,7 +81,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     replicates = int(measured["replicates"].max())
     note = f", means of {replicates} replicates" if replicates > 1 else ""
     of_runs = {group: form.of_run for group, form in forms.items()}
-    title = f"{name}: speed and staleness (commits) after the start{note}"
+    title = f"{name}: speed and staleness (server updates) after the start{note}"
     yield f"{title}; in brackets: closed form", _cells(measured, of_runs, RUNS)
     if (fast := speeds.table(seen.by_run)) is not None:
         yield f"{name}: {speeds.TITLE} after the start; {speeds.NOTE}", fast
@@ -107,7 +107,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         frame = _cells(parted, {group: {} for group in forms}, columns)
         frame.insert(1, "clients", parted["clients"])
         frame.insert(2, "contributions", [_text(n) for n in parted["contributions"]])
-        title = f"{name}: staleness (commits) by groups of clients, after the start"
+        title = f"{name}: staleness (server updates) by client group, after the start"
         yield title, frame
     if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
@@ -173,16 +173,16 @@ def save(
 
 
 CAPTIONS = {
-    "gantt": "Who does what when: the first jobs",
-    "staleness": "How stale contributions were, with closed forms where known",
-    "comparison": "What was measured, with closed forms where known",
+    "gantt": "What each client does, for the first jobs",
+    "staleness": "Staleness of client updates, with closed forms where known",
+    "comparison": "Speed and staleness, with closed forms where known",
 }
 """Captions of the figures, by name."""
 
 
 OUTPUTS = (
-    "Commits and contributions per virtual second; staleness of contributions in "
-    "commits (those between a client's read and the commit of its work); shares of "
+    "Server updates and client updates per virtual second; staleness of client updates "
+    "(server updates between a client's read and the use of its work); shares of "
     "jobs that were applied, rejected, lost, crashed or stopped; waiting; use of each "
     "client; waves, each of jobs of which none has read what another is part of, and "
     "their width, the jobs of a wave. "
@@ -223,13 +223,13 @@ def _spectral_gaps(seen: View) -> pd.DataFrame | None:
     if not found:
         return None
     gaps = [_text(float(np.mean(each))) for each in found.values()]
-    return pd.DataFrame({"run": list(found), "spectral gap per averaging": gaps})
+    return pd.DataFrame({"variant": list(found), "spectral gap per averaging": gaps})
 
 
 def _cells(
     measured: pd.DataFrame, theory: dict[str, dict[str, float]], columns: dict[str, str]
 ) -> pd.DataFrame:
-    frame = pd.DataFrame({"run": measured["group"]})
+    frame = pd.DataFrame({"variant": measured["group"]})
     for column, title in columns.items():
         if title == START:
             ends = measured[column]

@@ -16,7 +16,16 @@ from jaxtyping import Float
 
 from .. import facts, theory
 from ..facts import Entry
-from ..laws import InfiniteMeanError, ScenarioWorld, column, distinct, laws, means
+from ..laws import (
+    InfiniteMeanError,
+    ScenarioWorld,
+    check_independent,
+    column,
+    distinct,
+    laws,
+    means,
+)
+from ..laws import rates as rates_of
 from ..theory import queues
 
 LINKS = ("upload", "download")
@@ -135,7 +144,7 @@ def _repairman(world: ScenarioWorld, forms: ClosedForms) -> None:
     rates = np.unique(alone.rates())
     if rates.size != 1:
         return
-    serves = float(laws(service, 1).rates()[0])
+    serves = float(rates_of(laws(service, 1))[0])
     found = queues.repairman(world.number, float(rates[0]), serves)
     _speed(forms, found.throughput)
     forms.of_run["waiting_mean"] = found.mean_sojourn_s
@@ -153,7 +162,7 @@ def _slowest(world: ScenarioWorld, forms: ClosedForms) -> None:
 def _earliest(world: ScenarioWorld, forms: ClosedForms, t: int) -> None:
     own = world.compute()
     for one in own:
-        one.check_independent()
+        check_independent(one)
     found, counts = distinct(own)
     # Little's law over commits, for any laws: K jobs are in the system and each commit
     # ends t of them, so that one stays for K / t commits, its own among them.

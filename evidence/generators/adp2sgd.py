@@ -14,6 +14,7 @@ from stalesim.simulator.privacy.accountants import Pld
 from stalesim.simulator.privacy.adp2sgd import (
     GossipSetting,
     achieved,
+    best_order,
     least_noise,
     theorem2,
 )
@@ -155,7 +156,6 @@ def epsilon_table(
     for sigma in sigmas:
         for name, one in (("paper", PUBLISHED), ("own", accounting.own(PUBLISHED))):
             multiplier = one.multiplier(sigma, "sum")
-            found = achieved(one, multiplier)
             known = numeric(one, multiplier)
             rows.append(
                 {
@@ -164,8 +164,8 @@ def epsilon_table(
                     "rate": one.ratio,
                     "releases": one.iterations,
                     "multiplier": multiplier,
-                    "lemma 2": found.epsilon,
-                    "conditions": _said(found.conditions),
+                    "lemma 2": achieved(one, multiplier),
+                    "conditions": _said(best_order(one, multiplier)),
                     **known._asdict(),
                 }
             )
@@ -199,8 +199,8 @@ def remark_table(
                 "order": found.conditions.order,
                 "largest_order": found.conditions.largest_order,
                 "admissible": "yes" if found.admissible else "no",
-                "achieved": found.achieved.epsilon,
-                "unconstrained": found.achieved.unconstrained,
+                "achieved": found.achieved,
+                "unconstrained": found.unconstrained,
             }
         )
     return pd.DataFrame(rows)

@@ -45,7 +45,7 @@ from stalesim.simulator import studies
 from stalesim.simulator import world as _world
 from stalesim.simulator.catalogue.laws import fitting
 from stalesim.simulator.extras.testbed.running import act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.scenario.reading import loads_any
 from stalesim.simulator.studies import saved
 
@@ -149,7 +149,7 @@ def calibrate(folder: Path) -> None:
     row = {"row": "calibration", "name": "asynchronous", "clients": MOST, "day": 1,
            "protocol": {"kind": "asynchronous"}}  # fmt: skip
     tree = scenario(recorded(folder, row), row, CALIBRATION_S)
-    made = act_out(tree, folder / "calibration", Options())
+    made = act_out(Bench(tree, folder / "calibration"))
     print(measures(made.timeline, made.study).to_string())
 
 
@@ -162,7 +162,7 @@ def measure(folder: Path) -> None:
             continue
         shutil.rmtree(place, ignore_errors=True)
         tree = scenario(recorded(folder, row), row, RUN_S)
-        made = act_out(tree, place, Options())
+        made = act_out(Bench(tree, place))
         if made.interrupted:
             return
         found = measures(made.timeline, made.study)

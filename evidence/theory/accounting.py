@@ -16,7 +16,6 @@ from scipy import special
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy.accountants import Rdp
 from stalesim.simulator.privacy.adp2sgd import (
-    Achieved,
     Conditions,
     GossipSetting,
     SufficientNoise,
@@ -41,11 +40,14 @@ class Intermediate(NamedTuple):
         claimed: sqrt(t / T) epsilon.
         conditions: Conditions of Lemma 2, at the order alpha_t that the claim needs.
         achieved: Least epsilon at the same noise.
+        unconstrained: Value of the same formula with the conditions ignored; no
+            guarantee below `achieved`.
     """
 
     claimed: float
     conditions: Conditions
-    achieved: Achieved
+    achieved: float
+    unconstrained: float
 
     @property
     def admissible(self) -> bool:
@@ -99,11 +101,19 @@ def remark1(
     share = math.sqrt(iterations / setting.iterations)
     multiplier = setting.multiplier(noise.sigma_mean, "mean")
     order = 1 + (noise.conditions.order - 1) / share
+    then = replace(setting, iterations=iterations)
     return Intermediate(
         share * noise.epsilon,
         conditions(order, multiplier, setting.ratio),
-        achieved(replace(setting, iterations=iterations), multiplier),
+        achieved(then, multiplier),
+        unconstrained(then, multiplier),
     )
+
+
+def unconstrained(setting: GossipSetting, multiplier: float) -> float:
+    """Computes the least epsilon of Lemmas 2 to 4, with their conditions ignored."""
+    slope = setting.slope(multiplier)
+    return slope + 2 * math.sqrt(slope * math.log(1 / setting.delta))
 
 
 def poisson_rdp(order: int, multiplier: float, ratio: float) -> float:

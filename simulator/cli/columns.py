@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 GAP = 2
 """Characters between columns, and of the empty edges of a table together."""
-LONGEST_WORD = 24
-"""Characters from which on a word may be broken."""
+LONGEST = 32
+"""Characters from which on a cell may take several lines."""
 
 
 class TableColumn(NamedTuple):
@@ -24,9 +24,9 @@ class TableColumn(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Characters of its longest word."""
-        words = (word for text in (self.title, *self.cells) for word in text.split())
-        return min(LONGEST_WORD, max(map(cell_len, words), default=1))
+        """Characters of its longest cell, or word of its title."""
+        texts = [*self.title.split(), *(t for c in self.cells for t in c.split("\n"))]
+        return min(LONGEST, max(map(cell_len, texts), default=1))
 
     @property
     def natural(self) -> int:
@@ -62,7 +62,7 @@ def _width(columns: Sequence[TableColumn]) -> int:
 
 
 def widths(columns: Sequence[TableColumn], room: int) -> list[int]:
-    """Returns the width of each column: no word is broken if all have room.
+    """Returns the width of each column: no short cell is broken if all have room.
 
     What is left goes to columns that would wrap, first to those that need least.
 

@@ -16,8 +16,8 @@ from . import console, data, results, runs, tools, tuning
 from .console import err, out
 
 app = typer.Typer(
-    help="Simulates asynchronous learning: what staleness does to accuracy, "
-    "communication and privacy.",
+    help="Simulate asynchronous and federated learning in virtual time.\n\n"
+    "Start with: stalesim run quickstart",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -27,7 +27,7 @@ app.add_typer(runs.app)
 app.add_typer(tuning.app)
 app.add_typer(results.app)
 app.add_typer(tools.app)
-app.add_typer(data.app, name="data")
+app.add_typer(data.app, name="data", rich_help_panel="Scenarios")
 for extra in extras().values():
     if extra.commands:
         app.add_typer(import_module(extra.commands).app)
@@ -119,8 +119,7 @@ def register(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="a module, or a .py file, with parts of your own (docs/extending.md); "
-            "may be repeated",
+            help="Load components of your own",
         ),
     ] = None,
     *,
@@ -130,6 +129,7 @@ def register(
             "--version",
             callback=_show_version,
             is_eager=True,
+            metavar="",
             help="Show the version and exit.",
         ),
     ] = False,

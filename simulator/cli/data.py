@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..problem.data.parts import Data
 
 app = typer.Typer(
-    help="Lists and downloads real data sets. No run ever downloads anything.",
+    help="List and download data sets. Runs never download.",
     no_args_is_help=True,
 )
 
@@ -54,7 +54,7 @@ def _state(name: str, part: "type[Data]") -> str:
 
 @app.command("list")
 def list_() -> None:
-    """Lists published data sets: origin, licence, files, and which are installed."""
+    """List data sets: origin, licence, files, and which are here."""
     from ..parts.base import described
 
     for name, part in published_sets().items():
@@ -77,10 +77,10 @@ def list_() -> None:
 @app.command()
 def get(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="names of data sets")
+        list[str], typer.Argument(metavar="NAME...", help="Names of data sets")
     ],
 ) -> None:
-    """Downloads data sets into the data folder and verifies their checksums."""
+    """Download data sets and verify their checksums."""
     known = published_sets()
     for name in names:
         if name not in known:
@@ -113,7 +113,7 @@ def _get(name: str, published: Published) -> None:
 
 @app.command()
 def path() -> None:
-    """Prints the data folder, which the environment variable STALESIM_DATA names."""
+    """Print the data folder (environment variable STALESIM_DATA)."""
     out.say(f"{files.data_folder()}")
 
 

@@ -1,11 +1,12 @@
 """Shows results: plans, closing tables, figures and claims."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from ..parts.errors import (
@@ -14,7 +15,6 @@ from ..parts.errors import (
     counted,
     one_line,
     printable,
-    ranges,
     shortened,
 )
 from . import columns
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 
 SHOWN = 40
-"""Batches that a plan shows one by one."""
-EXPLAINED = (
-    "[ ]: 95 % interval; p: exact test over replicates; by Holm: corrected for the "
-    "number of claims (docs/how-to/undecided.md explains each word)"
-)
-"""Words below the verdicts."""
+"""Models whose sizes a plan shows."""
+EXPLAINED = "[ ]: 95 % interval; p: exact sign test, corrected (by Holm) for all claims"
+"""Words below verdicts."""
+COLOURS = {"holds": "green", "does not hold": "red"}
+NEXT = {
+    "report": "all results on one HTML page",
+    "check": "how each claim was judged",
+    "tables --legend": "all columns, and what they mean",
+}
+"""Commands on a study that has been run, and what they show."""
 MANY = 200_000
 """Contributions that take some seconds to be measured, which is then said."""
 
@@ -53,26 +57,32 @@ def show_plan(
     """
     from ..studies.sizes import PROGRAM
 
-    table = Table("batch", "mode", "runs", Column("which", overflow="fold"), box=None)
-    for number, task in enumerate(tasks[:SHOWN]):
-        table.add_row(str(number), task.mode, str(len(task.runs)), _which(task.runs))
+    table = Table("variant", "points", "replicates", "runs", "mode", box=None)
+    by_variant: dict[str, list[tuple[Run, str]]] = {}
+    for task in tasks:
+        for run in task.runs:
+            by_variant.setdefault(run.variant, []).append((run, task.mode))
+    for variant, mine in by_variant.items():
+        points = {run.label for run, _ in mine}
+        replicates = {run.replicate for run, _ in mine}
+        numbers = len(points), len(replicates), len(mine)
+        modes = dict.fromkeys(mode for _, mode in mine)
+        table.add_row(_named(variant), *map(str, numbers), ", ".join(modes))
     out.print(table)
-    if len(tasks) > SHOWN:
-        out.say(f"... and {counted(len(tasks) - SHOWN, 'batch', 'batches')} more")
     batches = counted(len(tasks), "batch", "batches")
     out.say(f"{counted(len(runs), 'run')} in {batches}; nothing was run")
     processes, *parts = memory
     program, data, batch = (size / 2**20 for size in (PROGRAM, *parts))
     out.say(
         f"memory: about {processes * (program + data + batch):.0f} MiB in "
-        f"{counted(processes, 'process', 'processes')}; in each {program:.0f} for the "
-        f"program, {data:.0f} for data and up to {batch:.0f} for a batch"
+        f"{counted(processes, 'process', 'processes')}; in each: "
+        f"program {program:.0f}, data {data:.0f}, batch {batch:.0f}"
     )
 
 
 def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
     """Shows what was counted of models and jobs, and what takes the place of data."""
-    from ...analysis.summary import words_on_data
+    from ...analysis.legend import words_on_data
 
     for line in words_on_data((name, scaling) for name, scaling, _ in sizes):
         out.say(line)
@@ -90,52 +100,68 @@ def show_inherited(scenario: "Varied") -> None:
             out.say(f"variants.{variant}.{each}")
 
 
-def _which(runs: "Sequence[Run]") -> str:
-    """Returns the groups of a batch's runs, and which replicates of them."""
-    found: dict[str, list[int]] = {}
-    for run in runs:
-        found.setdefault(_named(run.label), []).append(run.replicate)
-    labels: dict[str, list[str]] = {}
-    for label, replicates in found.items():
-        word = "replicate" if len(replicates) == 1 else "replicates"
-        labels.setdefault(f"({word} {ranges(replicates)})", []).append(label)
-    return "; ".join(f"{'; '.join(names)} {of}" for of, names in labels.items())
-
-
 def close(study: "Study", forms: Sequence[str]) -> None:
-    """Shows the closing table and the claims of a study, and draws its figures.
+    """Shows the results of a study in short, draws its figures, and says what is next.
 
     Args:
         study: Study with at least one run that has ended.
         forms: Formats of its figures; none are drawn in none.
     """
-    from ...analysis import claims, escapes, staleness, summary
-    from ...analysis.frames import first_metric, titled
+    from ..parts import plugins
 
-    metric = first_metric(study.manifest)
-    name = titled(study.manifest)
-    show_table(f"{name}: {metric}", summary.summary(study))
-    for note in summary.notes(study):
-        out.print(note, style="dim")
+    show_results(study, brief=True)
+    drawn = len(list(draw(study, forms))) if forms else 0
+    figures = f" ({counted(drawn, 'figure')} in figures/)" if drawn else ""
+    out.print()
+    out.say(f"Study: {study.folder}{figures}")
+    out.print("Next:")
+    commands = {plugins.command(n, study.folder): what for n, what in NEXT.items()}
+    width = max(map(len, commands))
+    for command, what in commands.items():
+        out.say(f"  {command:<{width}}  {what}")
+
+
+def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> None:
+    """Shows the results of a study, what a reader must know of them, and the verdicts.
+
+    Args:
+        study: Study with at least one run that has ended.
+        at: Virtual seconds at which the first metric is shown as well.
+        brief: Whether columns without room, and client groups, are left out.
+    """
+    from ...analysis import claims, escapes, legend, staleness, tables
+    from ...analysis.frames import titled
+
+    name, results = titled(study.manifest), tables.results(study, at)
+    if brief:
+        results = tables.brief(results)
+    show_table(name, tables.plain(results), whole=not brief)
+    for remark in legend.remarks(study):
+        out.print(remark)
     for warning in escapes.warnings(study):
         err.say(f"stalesim: warning: {warning}", style="yellow")
     idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
     if idle:
         err.say(
-            f"stalesim: warning: {counted(len(idle), 'run')} without a commit, of "
-            f"which nothing was learned ({_named(idle[0]['label'])}: "
+            f"stalesim: warning: {counted(len(idle), 'run')} without a server update, "
+            f"so nothing was learned ({_named(idle[0]['label'])}: "
             f"{idle[0]['stop_reason']}); commit sooner, or stop later",
             style="yellow",
         )
-    divided = staleness.by_client_group(study)
-    if len(divided):
-        show_table(f"{name}: staleness (commits) by groups of clients", divided)
     show_choices(study)
-    found = claims.evaluate(study)
-    show_claims(found)
-    if forms:
-        draw(study, forms)
-    out.say(f"Study: {study.folder}")
+    if not brief and len(divided := staleness.by_client_group(study)):
+        show_table(f"{name}: staleness (server updates)", divided)
+    show_verdicts(claims.evaluate(study))
+
+
+def show_legend(study: "Study", at: Sequence[float]) -> None:
+    """Shows what the columns of `show_results` mean."""
+    from ...analysis import legend
+
+    table = Table.grid(padding=(0, 2))
+    for name, meaning in legend.legend(study, at).items():
+        table.add_row(name, meaning)
+    out.print("", table, *legend.details(study), sep="\n", style="dim")
 
 
 def show_choices(study: "Study") -> None:
@@ -155,7 +181,7 @@ def prepare(forms: Sequence[str]) -> None:
     Args:
         forms: Formats of its figures, as in `close`.
     """
-    from ...analysis import claims, staleness, summary  # noqa: F401
+    from ...analysis import claims, legend  # noqa: F401
 
     if forms:
         from ...analysis.figures import report  # noqa: F401
@@ -190,8 +216,9 @@ def draw(
     styles: Sequence[str] = (),
     at: Sequence[float] = (),
     maps: Sequence[str] = (),
-) -> None:
-    """Draws the standard figures of a study into its folder, with their captions.
+    against: tuple[str | None, str] | None = None,
+) -> Iterator[Path]:
+    """Draws the standard figures of a study into its folder; yields their files.
 
     Args:
         study: Study with numerics.
@@ -199,16 +226,22 @@ def draw(
         styles: Venues, or styles of Matplotlib.
         at: Virtual seconds at which the first metric is drawn besides.
         maps: Variants, with slashes between them, of further maps of winners.
+        against: Metric, and count or swept key, of a further figure.
     """
+    from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
-    found = files.save_all(study, drawn, report.caption, study.folder, forms, styles)
-    for path in found:
-        out.say(f"Figure: {path}")
+    if against is not None:
+        metric, key = against[0] or frames.first_metric(study.manifest), against[1]
+        if key in frames.swept_columns(study):
+            figure = figures.final_over(study, key, metric)
+        else:
+            figure = figures.convergence(study, metric, key)
+        drawn.append((files.plain(f"{metric}-against-{key}"), figure))
+    yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
-        for path in report.saved(study, study.folder, forms, styles, at, count):
-            out.say(f"Figure: {path}")
+        yield from report.saved(study, study.folder, forms, styles, at, count)
 
 
 def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> None:
@@ -225,7 +258,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
     seen = report.view(study)
     contributions = sum(run.get("contributions", 0) for run in study.manifest["runs"])
     if contributions > MANY:
-        err.print(f"Measuring {contributions:,} contributions ...", highlight=False)
+        err.print(f"Measuring {contributions:,} client updates ...", highlight=False)
     for title, frame in report.tables(seen):
         show_table(title, frame)
     runs = study.manifest["runs"]
@@ -233,8 +266,9 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
     for run in runs:
         if run["replicate"] == 0:
             out.say(
-                f"{_named(run['label'])}{which}: {counted(run['commits'], 'commit')}, "
-                f"{counted(run['contributions'], 'contribution')} in "
+                f"{_named(run['label'])}{which}: "
+                f"{counted(run['commits'], 'server update')}, "
+                f"{counted(run['contributions'], 'client update')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
     for note in doubts.notes(study):
@@ -263,12 +297,21 @@ def draw_world(
         out.say(f"Figure: {path}")
 
 
-NAMES = ("group", "clients", "measure")
+NAMES = ("variant", "client group", "measure")
 """Columns that say what a row of a table is."""
 
 
-def show_table(title: str, frame: "pd.DataFrame") -> None:
-    """Shows a table under its title, as several if the terminal is too narrow."""
+def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None:
+    """Shows a table under its title, as several if the terminal is too narrow.
+
+    Args:
+        title: Title.
+        frame: Rows.
+        whole: Whether columns that have no room make a further table.
+    """
+    from ...analysis.markup import HEADINGS
+
+    frame = frame.rename(columns=HEADINGS)
     every = [
         columns.TableColumn(
             printable(str(name)), [printable(_text(value)) for value in cells]
@@ -276,10 +319,11 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
         for name, cells in frame.items()
     ]
     names = sum(1 for _ in itertools.takewhile(NAMES.__contains__, frame))
-    for part in columns.parts(every, out.width, max(names, 1)):
+    out.print(_named(title))
+    for number, part in enumerate(columns.parts(every, out.width, max(names, 1))):
+        if number:
+            out.print("(continued)")
         table = Table(
-            title=_named(title),
-            title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, columns.GAP - 1, 0, 0),
             pad_edge=False,
@@ -289,35 +333,49 @@ def show_table(title: str, frame: "pd.DataFrame") -> None:
         for row in zip(*(column.cells for column in part), strict=True):
             table.add_row(*row)
         out.print(table)
-        title = f"{title} (continued)"
+        if not whole:
+            return
+
+
+def show_verdicts(found: "pd.DataFrame") -> None:
+    """Shows the verdicts on claims, a line each; `show_claims` shows the reasons."""
+    from ...analysis.claims.findings import number
+
+    table = Table.grid(padding=(0, 2))
+    for narrow in (True, False, True, True):
+        table.add_column(no_wrap=narrow, overflow="fold")
+    rows: Any = found.itertuples()
+    several = len({*found["origin"]}) > 1
+    for claim in rows:
+        verdict = Text(claim.verdict, COLOURS.get(str(claim.verdict), "yellow"))
+        measured = number(claim.measured).replace(" times", "x")
+        p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
+        says = _said(claim, several)
+        table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
+    if len(found):
+        out.print("", table, sep="\n")
+        out.print(EXPLAINED, style="dim")
+
+
+def _said(claim: Any, several: bool) -> str:
+    whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
+    return f"{one_line(brief(claim.says))}{whose}"
 
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
-    from ...analysis import claims
-
-    colours = {"holds": "green", "does not hold": "red"}
     rows: Any = found.itertuples()
     several = len({*found["origin"]}) > 1
     for claim in rows:
-        style = colours.get(str(claim.verdict), "yellow")
-        whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
-        says = f": {one_line(brief(claim.says))}{whose}"
+        style = COLOURS.get(str(claim.verdict), "yellow")
+        says = f": {_said(claim, several)}"
         out.print(Text.assemble((claim.verdict, style), says), soft_wrap=True)
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
             f"replicates; {brief(claim.why)}"
         )
-    if found["measured"].str.startswith("times ").any():
-        out.print(
-            "times faster, times fewer: the median over replicates, pair by pair, in "
-            "figures as well",
-            style="dim",
-        )
     if len(found):
         out.print(EXPLAINED, style="dim")
-    if several:
-        out.say(f"claims by origin: {claims.in_words(found)}")
 
 
 def _named(label: str) -> str:

@@ -22,16 +22,16 @@ def _venues(incomplete: str) -> list[str]:
     return [name for name in VENUES if name.startswith(incomplete)]
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def plot(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     form: Formats = None,
     styles: Annotated[
         list[str] | None,
         typer.Option(
             "--style",
-            help="a venue (neurips, icml, ieee, ...; docs/how-to/figures.md), or "
-            "a style of Matplotlib, its name or a file; may be repeated",
+            metavar="STYLE",
+            help="Venue (neurips, icml, ...) or Matplotlib style",
             autocompletion=_venues,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def plot(
         typer.Option(
             "--at",
             metavar="SECONDS",
-            help="also draw the first metric at this virtual time (s); may be repeated",
+            help="Also draw values at this time (repeatable)",
         ),
     ] = None,
     maps: Annotated[
@@ -48,13 +48,25 @@ def plot(
         typer.Option(
             "--map",
             metavar="A/B",
-            help="also draw which of these variants wins where, over the two swept "
-            "keys: by the time to the target of the figure time-to-target; "
-            "two variants or more, may be repeated",
+            help="Also map which variant wins (repeatable)",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Also draw this metric")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="KEY",
+            help="Axis: a count or a swept key (default: time)",
         ),
     ] = None,
 ) -> None:
-    """Draws the standard figures of a study into its folder."""
+    """Draw the standard figures into the study's folder.
+
+    --map shows which variant is first at the target, over two swept keys.
+    """
     from ..files import study as trace
 
     forms = formats(form, plots=True)
@@ -62,35 +74,41 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        printing.draw(study, forms, styles or (), at or (), maps or ())
+        more = (metric, against or "time") if metric or against else None
+        drawn = printing.draw(study, forms, styles or (), at or (), maps or (), more)
+        for path in drawn:
+            out.say(f"Figure: {path}")
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def tables(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     at: Annotated[
         list[float] | None,
         typer.Option(
             "--at",
             metavar="SECONDS",
-            help="also show the first metric at this virtual time (s); may be repeated",
+            help="Also show values at this time (repeatable)",
         ),
     ] = None,
     *,
+    explained: Annotated[
+        bool, typer.Option("--legend", metavar="", help="Also explain the columns")
+    ] = False,
     latex: Annotated[
-        bool, typer.Option("--latex", help="as LaTeX (booktabs), for a paper")
+        bool, typer.Option("--latex", metavar="", help="Print LaTeX (booktabs)")
     ] = False,
     file: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="file to be written: .tex or .md for a paper, .csv with a column per "
-            "number",
+            metavar="FILE",
+            help="Write .tex, .md or .csv (a column per number)",
         ),
     ] = None,
 ) -> None:
-    """Shows results with their intervals, and the verdicts on claims."""
+    """Show all results with intervals, and the verdicts on claims."""
     from ..files import study as trace
     from . import tabulating
 
@@ -101,26 +119,30 @@ def tables(
             f"timeline; write its tables by stalesim report"
         )
     tabulating.write(study, at or (), file, latex=latex)
+    if explained:
+        printing.show_legend(study, at or ())
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def report(
-    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study or timeline")],
     file: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="page to be written; else FOLDER/report.html"),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Page (default: FOLDER/report.html)"
+        ),
     ] = None,
     *,
     watch: Annotated[
         bool,
         typer.Option(
             "--watch",
-            help="write the page of a running study again and again, until the study "
-            "is complete; Ctrl-C ends it",
+            metavar="",
+            help="Follow a running study, until Ctrl-C",
         ),
     ] = False,
 ) -> None:
-    """Writes a study as one HTML page: results, method, scenario, how to repeat it."""
+    """Write one HTML page: results, method, how to repeat it."""
     from ...analysis import page
     from ..files import study as trace
 
@@ -132,11 +154,11 @@ def report(
         page.watch(study, file)
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def check(
-    folders: Annotated[list[Path], typer.Argument(help="folders of studies")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of studies")],
 ) -> None:
-    """Tests the claims of studies and shows the verdicts."""
+    """Test the claims of studies and show how each was judged."""
     from ...analysis import claims, escapes
     from ...analysis.frames import titled
     from ..files import study as trace
@@ -157,18 +179,18 @@ def check(
             out.say("no claims to be judged; a scenario states its own as claims")
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def lint(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(help="scenario files, or names of shipped ones"),
+        typer.Argument(help="Files, or shipped names"),
     ],
 ) -> None:
-    """Warns of unfair comparisons and doubtful worlds: a line each, with the remedy.
+    """Warn about unfair comparisons and doubtful delays.
 
-    Variants, or both sides of a claim, that differ in more than their names say: in
-    batches, samples a commit, evaluations, tuning. Of every world: laws without a mean,
-    sweeps over laws of unequal means, and rounds that wait for clients that have left.
+    Compares variants, and both sides of a claim: batches, samples per
+    commit, evaluations, tuning. Looks for laws without a mean, sweeps over
+    laws of unequal means, and rounds that wait for clients that have left.
     Exits with 1 if anything was found.
     """
     from ...analysis import linting

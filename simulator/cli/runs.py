@@ -26,38 +26,70 @@ app = typer.Typer()
 FAILED = 1
 """Exit status of a study of which some runs failed."""
 
+ScenarioFile = Annotated[Path, typer.Argument(help="File, or name of a shipped one")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FOLDER", help="New folder (default: in runs)"),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", metavar="", help="Replace the study that is there"),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        "-s",
-        help="dotted.key=value: replace an entry; a mapping is merged, "
-        "{} empties it, null removes it; may be repeated",
+        "--set", "-s", metavar="KEY=VALUE", help="Override a value (repeatable)"
     ),
 ]
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=0,
+        metavar="N",
+        help="Processes (default: one per core)",
+        show_default=False,
+        rich_help_panel="Execution",
+    ),
 ]
 Checkpoint = Annotated[
     float,
     typer.Option(
         "--checkpoint",
         min=0,
-        help="seconds between checkpoints of a long run; 0: none",
+        metavar="S",
+        help="Between checkpoints (default: 300; 0: none)",
+        show_default=False,
+        rich_help_panel="Execution",
     ),
 ]
 EVERY_S = 300.0
-Plots = Annotated[bool, typer.Option(help="draw the figures at the end")]
+Plots = Annotated[
+    bool,
+    typer.Option(
+        metavar="",
+        help="Draw figures at the end (default)",
+        show_default=False,
+        rich_help_panel="Figures",
+    ),
+]
 Formats = Annotated[
     list[str] | None,
     typer.Option(
         "--format",
-        help="png, pdf or svg, of the figures; may be repeated; by default png",
+        metavar="FORMAT",
+        help="png (default), pdf or svg (repeatable)",
+        rich_help_panel="Figures",
     ),
 ]
 Gantt = Annotated[
     float | None,
-    typer.Option(help="virtual seconds of the Gantt picture; by default about 60 jobs"),
+    typer.Option(
+        metavar="SECONDS",
+        help="Gantt picture (default: about 60 jobs)",
+        rich_help_panel="Figures",
+    ),
 ]
 
 
@@ -73,45 +105,47 @@ def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
     return forms if plots else ()
 
 
-@app.command()
+@app.command(rich_help_panel="Run")
 def run(
-    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    scenario: ScenarioFile,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the study")
-    ] = None,
+    folder: Folder = None,
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,
     dry_run: Annotated[
-        bool, typer.Option(help="show the plan without running it")
+        bool, typer.Option("--dry-run", metavar="", help="Show the plan, run nothing")
     ] = False,
     until_decided: Annotated[
         bool,
         typer.Option(
             "--until-decided",
-            help="add replicates, looking at the claims after 10, 14 and 20 of them, "
-            "until every claim is decided",
+            metavar="",
+            help="Add replicates until every claim is decided",
+            rich_help_panel="Statistics",
         ),
     ] = False,
     most: Annotated[
         int | None,
         typer.Option(
-            help="implies --until-decided: replicates of the last look; by default "
-            "20, or the scenario's if those are more"
+            metavar="N",
+            help="Most replicates, until decided (default: 20)",
+            rich_help_panel="Statistics",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="replace the study in the folder")
-    ] = False,
+    overwrite: Overwrite = False,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Runs a scenario; writes a study, its figures and a closing table.
+    """Run a scenario: train all variants and show the results.
 
-    Completed runs are skipped: an interrupted study resumes, and one with more
-    replicates, variants or points is extended. Without --out the study is in runs/NAME,
-    or in a new folder next to it if that holds another study.
+    Runs that are complete are skipped. So an interrupted study continues,
+    and you can add replicates, variants or points to a study.
+
+    Override values by -s algorithm.step_size=0.1. A mapping is merged,
+    {} empties it, and null removes an entry.
+
+    --until-decided judges the claims after 10, 14 and 20 replicates.
     """
     from ..scenario.reading import placing, read
     from ..studies import comparing, staged
@@ -230,18 +264,18 @@ def _begin_processes(scenario: Path) -> None:
             processes.begin()
 
 
-@app.command()
+@app.command(rich_help_panel="Run")
 def resume(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Runs what is left of a study: interrupted and failed runs.
+    """Continue a study: run what was interrupted or failed.
 
-    A study that was started by --until-decided continues the looks of its plan.
+    A study that was started by --until-decided continues its plan.
     """
     from ..files.study import load
     from ..studies import staged
@@ -356,31 +390,27 @@ def _told(found: Any, best: Any, sought: str) -> str:
     )
 
 
-@app.command()
+@app.command(rich_help_panel="Run")
 def timeline(
-    scenario: Annotated[
-        Path, typer.Argument(help="a scenario file, with or without a problem")
-    ],
+    scenario: Annotated[Path, typer.Argument(help="File, with or without a problem")],
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
-    ] = None,
+    folder: Folder = None,
     gantt: Gantt = None,
     *,
     summary: Annotated[
         bool,
         typer.Option(
             "--summary",
-            help="keep statistics only (record: summary), for millions of clients "
-            "and commits",
+            metavar="",
+            help="Keep statistics only, not every job",
         ),
     ] = False,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Plays the world alone: who acts when, how stale, how busy. No numerics.
+    """Simulate timing and staleness only, without training.
 
-    The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
+    A scenario can replay the folder: timeline: {replay: FOLDER}.
     """
     check_seconds(gantt)
     forms = formats(form, plots=plots)

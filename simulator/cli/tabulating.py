@@ -29,24 +29,20 @@ def write(
     Raises:
         UserError: The file has another ending, or cannot be written.
     """
-    from ...analysis import choices, tables
+    from ...analysis import choices, legend, tables
     from ...analysis.frames import data_sets, titled
+    from ...analysis.markup import markdown
 
     if file is not None and file.suffix not in ENDINGS:
         raise UserError(
             f"--out must be a file that ends in {', '.join(ENDINGS)}, got {file}; "
             f"rename it"
         )
+    if file is None and not latex:
+        printing.show_results(study, at, brief=False)
+        return
     results, verdicts = tables.results(study, at), tables.verdicts(study)
     name, chosen = titled(study.manifest), choices.table(study)
-    if file is None and not latex:
-        printing.show_table(name, tables.plain(results))
-        out.say(tables.caption(study, at).removeprefix(f"{name}. "))
-        out.say(tables.method(study))
-        printing.show_choices(study)
-        if len(verdicts):
-            printing.show_table(f"{name}: verdicts on claims", tables.plain(verdicts))
-        return
     form, label = ".tex" if file is None else file.suffix, study.manifest["name"]
     others = []
     if len(chosen):
@@ -59,11 +55,11 @@ def write(
         data = ", ".join(data_sets(study.manifest))
         text = tables.numbers(results).assign(data=data).to_csv(index=False)
     elif form == ".md":
-        text = f"{tables.caption(study, at)}\n\n{tables.to_markdown(results)}"
-        text += f"\n{tables.method(study)}\n"
-        text += "".join(f"\n{tables.to_markdown(table)}" for table, *_ in others)
+        text = f"{legend.caption(study, at)}\n\n{markdown(tables.plain(results))}"
+        text += f"\n{legend.method(study)}\n"
+        text += "".join(f"\n{markdown(tables.plain(table))}" for table, *_ in others)
     else:
-        caption, method = tables.caption(study, at), tables.method(study)
+        caption, method = legend.caption(study, at), legend.method(study)
         text = tables.to_latex(results, caption, label, method)
         for table, said, of_table in others:
             text += f"\n{tables.to_latex(table, said, of_table)}"

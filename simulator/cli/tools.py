@@ -17,19 +17,16 @@ from .console import out
 app = typer.Typer()
 
 
-@app.command("list")
+@app.command("list", rich_help_panel="Scenarios")
 def list_(
     kind: Annotated[
         str | None,
-        typer.Argument(
-            help="laws, protocols, ..., scenarios, worlds, or the name of a part; all "
-            "parts if left out"
-        ),
+        typer.Argument(help="laws, scenarios, ..., or a name (default: all)"),
     ] = None,
 ) -> None:
-    """Lists available laws, protocols, algorithms, models, data sets; or scenarios.
+    """List laws, protocols, algorithms, models, data, scenarios.
 
-    Of a method by its name, the chain of stages is printed as a scenario has it.
+    The name of a method also prints its chain of stages as YAML.
     """
     if kind == "scenarios":
         _list_scenarios()
@@ -97,7 +94,7 @@ def _list_worlds() -> None:
 
     table = Table("world", "what it is", box=None)
     for name in NAMED_WORLDS:
-        table.add_row(name, RECORDED.get(name, "of the theory (docs/methods.md)"))
+        table.add_row(name, RECORDED.get(name, "of the theory"))
     out.print(table)
 
 
@@ -107,7 +104,7 @@ def _kinds(incomplete: str) -> list[str]:
     return [kind for kind in new.kinds() if kind.startswith(incomplete)]
 
 
-@app.command("new")
+@app.command("new", rich_help_panel="Scenarios")
 def new_(
     kind: Annotated[
         str,
@@ -115,16 +112,16 @@ def new_(
             help="study, law, protocol, algorithm or model", autocompletion=_kinds
         ),
     ],
-    name: Annotated[str, typer.Argument(help="its name, a valid Python module name")],
+    name: Annotated[str, typer.Argument(help="Its name, a valid Python module name")],
     folder: Annotated[
-        Path, typer.Option("--out", "-o", help="folder of the files")
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the files")
     ] = Path(),
     source: Annotated[
         str | None,
-        typer.Option("--from", help="shipped scenario to start a study from"),
+        typer.Option("--from", metavar="NAME", help="Shipped scenario to copy"),
     ] = None,
 ) -> None:
-    """Writes a runnable study, or a part of your own with a test, to start from."""
+    """Create a scenario, or a component of your own with a test."""
     from . import new
 
     if source is not None:
@@ -146,24 +143,24 @@ def new_(
     out.say(f"Test: {first}pytest {test}")
 
 
-@app.command()
+@app.command(rich_help_panel="Set-up")
 def calibrate(
     *,
-    epsilon: Annotated[float, typer.Option(help="target of a client, > 0")],
-    releases: Annotated[int, typer.Option(help="number of messages of a client")],
-    delta: Annotated[float, typer.Option(help="delta of the guarantee")] = 1e-5,
+    epsilon: Annotated[float, typer.Option(help="Target of a client, > 0")],
+    releases: Annotated[int, typer.Option(help="Number of messages of a client")],
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee")] = 1e-5,
     mechanism: Annotated[
         str, typer.Option(help="gaussian, laplace or spherical_laplace")
     ] = "gaussian",
     sampling_ratio: Annotated[
         float,
-        typer.Option(help="share of a client's samples in a batch without repeats"),
+        typer.Option(help="Share of a client's samples in a batch"),
     ] = 1.0,
     accountant: Annotated[
         str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")
     ] = "rdp",
 ) -> None:
-    """Finds the noise with which a client stays within a privacy budget."""
+    """Find the noise for a privacy budget."""
     from ..privacy import budgets
 
     multiplier, release = budgets.calibrated(
@@ -198,17 +195,17 @@ def calibrate(
     out.say(f"Report one that is proved; the smallest is {best:.4g}, by {by}")
 
 
-@app.command()
+@app.command(rich_help_panel="Set-up")
 def doctor() -> None:
-    """Shows versions, devices, processors, memory and the cache folder."""
+    """Show versions, devices, processors, memory and cache folder."""
     from . import diagnosis
 
     diagnosis.show_machine()
 
 
-@app.command()
+@app.command(rich_help_panel="Scenarios")
 def schema() -> None:
-    """Prints the JSON schema of a scenario, for editors."""
+    """Print the JSON schema of scenarios, for editors."""
     from ..scenario.schema import schema as schema_of
 
     sys.stdout.write(json.dumps(schema_of(), indent=1) + "\n")

@@ -1,7 +1,6 @@
 """The command `tune`: a search of the best values of some entries."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +11,12 @@ from .console import out
 from .runs import (
     EVERY_S,
     Checkpoint,
+    Folder,
     Formats,
     Jobs,
     Overrides,
     Plots,
+    ScenarioFile,
     formats,
     search,
 )
@@ -23,44 +24,45 @@ from .runs import (
 app = typer.Typer()
 
 
-@app.command()
+@app.command(rich_help_panel="Run")
 def tune(
-    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    scenario: ScenarioFile,
     over: Annotated[
         list[str] | None,
         typer.Option(
-            help="KEY=FROM:TO, KEY=log:FROM:TO or KEY=[VALUE, VALUE, ...]: an entry "
-            "and where its values are searched; may be repeated"
+            metavar="KEY=VALUES",
+            help="Range FROM:TO, log:FROM:TO, or a list",
         ),
     ] = None,
     objective: Annotated[
         str | None,
         typer.Option(
-            help="metric to optimise: test_loss at the end, or "
-            "test_loss@200s, @500commits, @20rounds; or test_accuracy=0.9, the time "
-            "until then; by default the first one"
+            metavar="METRIC",
+            help="What to optimise (default: first metric)",
         ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(help="points to try; by default 30")
+        int | None,
+        typer.Option(metavar="N", help="Points to try (default: 30)"),
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="variant to tune, of several")
+        str | None, typer.Option(metavar="NAME", help="Variant to tune, of several")
     ] = None,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="folder for the study")
-    ] = None,
+    folder: Folder = None,
     jobs: Jobs = 0,
     checkpoint: Checkpoint = EVERY_S,
     *,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Searches the best values of some entries; writes a study of its trials.
+    """Search for the best values, such as the step size.
 
-    Trials share their seeds; the best is run again with new seeds, for an unbiased
-    interval. An interrupted search continues by the same command, or by resume.
+    The objective is test_loss (at the end), test_loss@200s, @500commits or
+    @20rounds, or test_accuracy=0.9 (the time until then).
+
+    Trials share their seeds. The best is run again with new seeds, for an
+    unbiased interval. The same command continues an interrupted search.
     """
     from ..scenario.reading import read
     from ..studies import tuning

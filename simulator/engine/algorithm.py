@@ -6,7 +6,6 @@ from typing import (
     Annotated,
     ClassVar,
     Literal,
-    NamedTuple,
     runtime_checkable,
 )
 from typing import Protocol as Ability
@@ -33,24 +32,15 @@ FLOAT_BYTES = 4
 """Messages carry float32 values, whatever precision the engine computes in."""
 
 
-class Message(NamedTuple):
-    """One kind of message of an algorithm.
-
-    Attributes:
-        name: Content of the message.
-        direction: `up` (client to server) or `down`.
-        bytes: payload of one message.
-    """
-
-    name: str
-    direction: Literal["up", "down"]
-    bytes: int
+Bytes = dict[Literal["up", "down"], int]
+"""Bytes of a contribution's messages: `up` from the client, `down` to it; nothing of a
+direction in which none is sent."""
 
 
-def model_and_gradient(shape: ProblemShape) -> tuple[Message, ...]:
-    """Returns the messages of a contribution: the model down, as many numbers up."""
+def model_and_gradient(shape: ProblemShape) -> Bytes:
+    """Returns the bytes of a contribution: the model down, as many numbers up."""
     size = FLOAT_BYTES * shape.num_weights
-    return (Message("gradient", "up", size), Message("model", "down", size))
+    return {"up": size, "down": size}
 
 
 def _unambiguous(batch: object) -> object:
@@ -135,8 +125,8 @@ class Algorithm(Part):
         return rest | programs(self)
 
     @abstractmethod
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution.
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        """Returns the bytes of one contribution's messages.
 
         Args:
             shape: The problem's counts.
@@ -180,10 +170,6 @@ def sampler_of(
 
 def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
     """Refuses models that keep statistics of batches for which there is no place.
-
-    Args:
-        algorithm: The algorithm of the scenario.
-        counts: The counts of the problem's model.
 
     Raises:
         ScenarioError: One line with the rule and the remedy.
@@ -257,11 +243,10 @@ def workload_of(
         sampler: The minibatches of the run.
         pooled: Whether all data are in one place: then nothing is sent.
     """
-    sent = {"up": 0, "down": 0}
+    sent: Bytes = {}
     overhead_s: float = 0  # a whole number, as timelines are known by its text
     if not pooled:
-        for message in algorithm.messages(shape, common=sampler.common):
-            sent[message.direction] += message.bytes
+        sent = algorithm.messages(shape, common=sampler.common)
         if isinstance(algorithm, HasStages):
             overhead_s = algorithm.overhead_s(shape)
     num_samples, parties = shape.num_samples, 1
@@ -273,8 +258,8 @@ def workload_of(
         per_job = float(own_samples.mean())
     steps = algorithm.steps_per_job
     return Workload(
-        upload_bytes=sent["up"],
-        download_bytes=sent["down"],
+        upload_bytes=sent.get("up", 0),
+        download_bytes=sent.get("down", 0),
         contributions_per_epoch=parties * num_samples / per_job,
         steps=sampler.steps if own_steps is not None else steps,
         samples=shape.batch * steps,

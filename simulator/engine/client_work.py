@@ -95,12 +95,6 @@ def training_key(
     """Returns the key of what a job's training draws, such as dropout.
 
     None for a model that draws nothing. Each local step draws by its own number.
-
-    Args:
-        problem: Horizontally divided.
-        key: Key of the run.
-        worker: Client.
-        job: Number of its job.
     """
     if key is None or not problem.takes_key:
         return None
@@ -346,10 +340,6 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
         """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
 
         The models that they have read, and what they keep from job to job.
-
-        Args:
-            state: As `contribute` takes it.
-            event: The row.
         """
 
     @abstractmethod
@@ -357,11 +347,6 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
         self, problem: ProblemT, event: Event, given: GivenT
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
         """Returns what a function of the user's makes gradients of, and by which steps.
-
-        Args:
-            problem: The problem.
-            event: The row.
-            given: What the workers work with.
 
         Returns:
             The models that were read, and the step size of local steps.
@@ -417,7 +402,6 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
     def step(
         self, problem: ProblemT, state: StateT, event: Event
     ) -> tuple[StateT, Info]:
-        """Returns the state after a row, and diagnostics."""
         state = self.opened(problem, state, event)
         sent = self.contribute(problem, state, event)
         return self.apply(problem, state, event, sent)

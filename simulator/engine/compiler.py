@@ -15,7 +15,6 @@ from importlib.metadata import version
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from ..files.study import StudyWarning
 from ..parts.errors import UserError
@@ -27,9 +26,6 @@ def check(precision: str) -> None:
 
     Takes 0.1 s once a process on CPU, and as much again in double precision. Of sums
     there is a warning alone: those of the built-in losses are right in any case.
-
-    Args:
-        precision: Precision of a run, `float32` or `float64`.
 
     Raises:
         UserError: a program in double precision computes wrong numbers.
@@ -55,7 +51,11 @@ def stores_doubles_rightly() -> bool:
     # No two processes compile the same program: one from the cache says nothing.
     now = time.time_ns()
     with jax.enable_x64(True):
-        found, _ = jax.jit(lambda *arrays: (_stacked(*arrays), now))(a, b, c, d)
+        # Products whose rows have gaps between them: see the reproduction.
+        stacked = jax.jit(
+            lambda a, b, c, d: (jnp.stack([a * a * c, b * c * c, d * d], axis=-2), now)
+        )
+        found, _ = stacked(a, b, c, d)
     wanted = np.stack([a * a * c, b * c * c, d * d], axis=-2)
     return bool(np.array_equal(np.asarray(found), wanted))
 
@@ -83,13 +83,3 @@ def sums_rightly() -> bool:
             stacklevel=3,
         )
     return right
-
-
-def _stacked(
-    a: Float[Array, "B 4 5"],
-    b: Float[Array, "B 4 5"],
-    c: Float[Array, "B 4 5"],
-    d: Float[Array, "B 4 5"],
-) -> Float[Array, "B 4 3 5"]:
-    """Returns products, whose rows have gaps between them: see the reproduction."""
-    return jnp.stack([a * a * c, b * c * c, d * d], axis=-2)

@@ -64,12 +64,6 @@ def checked(algorithm: Kernel, carry: Carry, state: PyTree, event: Event) -> Car
 
     A model of a worker's own was written at its last step, or later by an averaging,
     which makes no version; what the worker read was that one, or not an older one.
-
-    Args:
-        algorithm: Kernel.
-        carry: Carry before the row.
-        state: State after it.
-        event: The row.
     """
     slots = carry.slot_version.at[event.keep_slot].set(event.version, mode="drop")
     return Carry(state, slots, carry.mismatches + mismatches(algorithm, slots, event))
@@ -287,9 +281,7 @@ def _evaluate(
     def one(algorithm: Kernel, state: PyTree) -> dict[str, Array]:
         return algorithm.evaluate(problem, state, metrics)
 
-    if batched:
-        return jax.vmap(one)(algorithm, state)
-    return one(algorithm, state)
+    return (jax.vmap(one) if batched else one)(algorithm, state)
 
 
 @partial(jax.jit, static_argnames=("what", "batched", "shared"))
@@ -307,11 +299,8 @@ def _reveal(
         found = algorithm.reveal(problem, state, event)
         return {name: found[name] for name in what}
 
-    if batched:
-        return jax.vmap(one, in_axes=(0, 0, None if shared else 0))(
-            algorithm, state, event
-        )
-    return one(algorithm, state, event)
+    of_runs = jax.vmap(one, in_axes=(0, 0, None if shared else 0))
+    return (of_runs if batched else one)(algorithm, state, event)
 
 
 def null_events(
@@ -340,12 +329,7 @@ def null_events(
     return Event(**fields)
 
 
-def put(
-    events: Event,
-    at: int,
-    piece: "Segment",
-    run: int | None = None,
-) -> None:
+def put(events: Event, at: int, piece: "Segment", run: int | None = None) -> None:
     """Writes rows into a host buffer from row `at` on, of one run or of all."""
     rows = piece.rows
     there = slice(at, at + rows.time.size)

@@ -23,13 +23,7 @@ from .kernel import Event, Info
 
 
 class Host(Program):
-    """One algorithm on one problem, with work of the user's own.
-
-    Args:
-        kernel: Kernel of the run.
-        problem: Problem on the device.
-        work: What does the clients' work.
-    """
+    """One algorithm on one problem, with work of the user's own."""
 
     def __init__(self, kernel: Divided, problem: DeviceProblem, work: OwnWork) -> None:
         super().__init__(kernel, problem)
@@ -58,7 +52,6 @@ class Host(Program):
         last: int,
         infos: Info,
     ) -> tuple[Carry, Info]:
-        """Executes the rows from `first` up to, not including, `last`, one by one."""
         on_device, rows = events
         parts = self.kernel, self.problem
         carry = _settled(self.kernel, carry)
@@ -92,11 +85,7 @@ class Host(Program):
         read: Float[np.ndarray, "W ..."],
         step_size: Float[np.ndarray, ""],
     ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.floating]]:
-        """Returns losses and messages of a row's workers, and means of other numbers.
-
-        Raises:
-            ScenarioError: As `OwnWork.make`.
-        """
+        """Returns losses and messages of a row's workers, and means of their info."""
         losses = np.zeros(len(read), read.dtype)
         messages = np.zeros_like(read)
         found: list[dict[str, float]] = []
@@ -140,7 +129,6 @@ def _row(
     event: Event,
     made: tuple[Array, Array],
 ) -> tuple[Carry, Info]:
-    """Executes a row of which losses and messages have been made."""
     loss, message = made
     work = Work(loss, message, message, {})
     sent = kernel.contribute(problem, carry.state, event, work)
@@ -160,7 +148,6 @@ def _applying(
     made: tuple[Array, Array],
     infos: Info,
 ) -> tuple[Carry, Info]:
-    """Executes a row that is opened, and notes its diagnostics."""
     carry, info = _row(kernel, problem, carry, row_of(events, row), made)
     return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 

@@ -18,7 +18,7 @@ from ..parts.errors import ScenarioError
 from ..privacy import ledger
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import HasStages, NoisyMessages, StoresEmbeddings
-from ..problem.learning import Shares, learning, shares
+from ..problem.learning import Learning, Shares, learning, shares
 from ..problem.models.parts import ModelCounts, ProblemShape
 from ..problem.sampler import Sampler, UnevenSampler
 from ..scenario.scenario import Scenario
@@ -81,17 +81,9 @@ def set_up(run: Run) -> RunSetup:
     protocol = scenario.protocol
     chain = algorithm if isinstance(algorithm, HasStages) else None
     clients = scenario.num_workers
-    learned = learning(scenario.problem, scenario.engine.precision)
+    learned, shared = _shared(run)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    pairs = scenario.pairs
-    shared = shares(
-        learned,
-        run.seed,
-        clients=clients,
-        pooled=protocol.traits.pooled,
-        seconds=median_seconds(*pairs, run.seed) if pairs else None,
-    )
     check_statistics(algorithm, counts)
     sampler = sampler_of(algorithm, run.seed, shared.pools, protocol)
     if counts.num_statistics and sampler.own_steps is not None:
@@ -147,16 +139,24 @@ def set_up(run: Run) -> RunSetup:
 def sampler(run: Run) -> Sampler:
     """Returns the minibatches of a run alone."""
     scenario: Scenario = run.scenario
-    pairs, protocol = scenario.pairs, scenario.protocol
-    learned = learning(scenario.problem, scenario.engine.precision)
-    shared = shares(
+    pools = _shared(run)[1].pools
+    return sampler_of(scenario.algorithm, run.seed, pools, scenario.protocol)
+
+
+def _shared(run: Run) -> tuple[Learning, Shares]:
+    """Returns what a run learns, and how that is shared out."""
+    scenario: Scenario = run.scenario
+    learned, pairs = (
+        learning(scenario.problem, scenario.engine.precision),
+        scenario.pairs,
+    )
+    return learned, shares(
         learned,
         run.seed,
         clients=scenario.num_workers,
-        pooled=protocol.traits.pooled,
+        pooled=scenario.protocol.traits.pooled,
         seconds=median_seconds(*pairs, run.seed) if pairs else None,
     )
-    return sampler_of(scenario.algorithm, run.seed, shared.pools, protocol)
 
 
 def _kind(protocol: Protocol) -> type[SimulatedTimeline]:
@@ -175,18 +175,13 @@ def _answer_log(scenario: Scenario) -> AnswerLog | None:
 
 
 def _job_steps(scenario: WorldScenario | Scenario, most: int) -> JobSteps | None:
-    """Returns what keeps the local steps of each job, if they change."""
     return JobSteps(scenario.num_workers, most) if scenario.vary_steps else None
 
 
 def _of_own_steps(
     scenario: Scenario, counts: ModelCounts, sampler: Sampler, job_steps: JobSteps
 ) -> UnevenSampler:
-    """Returns minibatches of which a job has as many as it was given.
-
-    Raises:
-        ScenarioError: The algorithm's jobs cannot have steps of their own.
-    """
+    """Returns minibatches of which a job has as many as it was given."""
     algorithm: Algorithm = scenario.algorithm
     every = scenario.evaluate.every
     can_shorten = isinstance(algorithm, HasStages) and algorithm.can_shorten_jobs
@@ -224,13 +219,13 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     A stated budget takes the place of that by which a client's noise was calculated.
     """
     privacy, algorithm = scenario.privacy, scenario.algorithm
-    noise = algorithm if isinstance(algorithm, NoisyMessages) else None
-    known = None if noise is None else noise.calibrated
-    stated = None if privacy is None else privacy.budget
-    if noise is None or (known is None and stated is None):
+    if not isinstance(algorithm, NoisyMessages):
+        return None
+    known, stated = algorithm.calibrated, privacy and privacy.budget
+    if known is None and stated is None:
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees, by_commit = noise.guarantees(*counts), noise.noise_by_commit
+    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",

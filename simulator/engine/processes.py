@@ -73,11 +73,7 @@ def begin() -> None:
 
 
 def pool(jobs: int) -> Any:
-    """Returns a pool of processes; the same as before, if nothing has changed.
-
-    Args:
-        jobs: Number of processes.
-    """
+    """Returns a pool of processes; the same as before, if nothing has changed."""
     import joblib
     from joblib.externals.loky import get_reusable_executor
 
@@ -93,12 +89,7 @@ def pool(jobs: int) -> Any:
 
 
 def _initialise(environment: dict[str, str], threads: int) -> None:
-    """Makes a new process like the one that asked for it; it ends with that one.
-
-    Args:
-        environment: Its environment.
-        threads: Threads of linear algebra, and devices of JAX.
-    """
+    """Makes a new process like the one that asked for it; it ends with that one."""
     import threadpoolctl
 
     threading.Thread(target=_end_with_parent, daemon=True).start()

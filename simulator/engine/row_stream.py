@@ -196,14 +196,7 @@ class RowStream:
         chunk: Chunk,
         end: float,
     ) -> tuple[int, float] | None:
-        """Returns the row before which, and the time at which, to evaluate next.
-
-        Args:
-            rows: Rows of a chunk.
-            made: commits, contributions and averagings of all, with each row.
-            chunk: Chunk of the rows.
-            end: End of the chunk, virtual seconds.
-        """
+        """Returns the row before which, and the time at which, to evaluate next."""
         commits, contributions, mixed = made
         every, size = self._every, rows.time.size
         cadence = self._timeline.cadence

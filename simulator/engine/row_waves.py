@@ -57,9 +57,6 @@ class CriticalPath:
     A version is what was applied up to it, and the model of a worker's own its steps
     and, by averagings, those of others.
 
-    Args:
-        num_workers: K.
-
     Attributes:
         jobs: Jobs that contribute, and further uploads of refreshes.
         known: Whether each of them says which model it has read. One that has read the
@@ -133,18 +130,7 @@ def _latest(
     *,
     same_row: bool,
 ) -> Int[np.ndarray, " T"]:
-    """Returns the latest row, for each, that made one of the numbers it asks for.
-
-    Args:
-        made: Numbers that each row makes, such as registers that it writes.
-        none_made: Number that stands for none.
-        asked: Numbers that each row asks for.
-        none_asked: Number that stands for none.
-        same_row: Whether a row may be that row itself.
-
-    Returns:
-        Rows; -1 where none before has made one.
-    """
+    """Returns the latest row that made a number that each asks for; -1 for none."""
     size = len(made)
     row, place = np.nonzero(made != none_made)
     keys = made[row, place].astype(np.int64) * (size + 1) + row

@@ -33,10 +33,6 @@ Passed = Callable[[int, EvaluationPoint], None]
 """Called with the number of a run and an evaluation that it has passed."""
 
 
-def _unheard(run: int, point: EvaluationPoint) -> None:
-    """Ignores the progress of a run."""
-
-
 def _of_run(names: Sequence[str]) -> dict[str, Callable[..., np.ndarray]]:
     """Returns what makes the values of the metrics that depend on a run's clients."""
     found = {name: metric(name) for name in names}
@@ -109,7 +105,9 @@ class Runner:
         )
 
     def records(
-        self, pauses: Callable[[], bool] = lambda: False, passed: Passed = _unheard
+        self,
+        pauses: Callable[[], bool] = lambda: False,
+        passed: Passed = lambda *_: None,
     ) -> Iterator[Record | None]:
         """Yields what happened, in order within each run.
 
@@ -162,7 +160,6 @@ class Runner:
         }
 
     def _lives(self, feed: int) -> bool:
-        """Says whether a feed has rows left that a run still needs."""
         wanted = any(self._alive) if len(self._feeds) == 1 else self._alive[feed]
         return wanted and not self._feeds[feed].ended
 
@@ -365,7 +362,6 @@ class Runner:
         infos: dict[str, np.ndarray],
         evaluations: list[tuple[int, EvaluationPoint, Metrics]],
     ) -> _End | None:
-        """Returns where the numbers of a stretch end its run, if they do."""
         commits = effects(rows.kind).commits
         found: list[_End] = []
         lost = ~np.isfinite(infos["loss"]) & commits
@@ -424,11 +420,7 @@ def _host(leaf: Array) -> np.ndarray:
 
 
 def _device(like: Array, values: np.ndarray) -> Array:
-    """Returns values of `_host` as the array that they were taken from.
-
-    Raises:
-        ValueError: they are of another shape or type.
-    """
+    """Returns values of `_host` as the array that they were taken from."""
     is_key = jnp.issubdtype(like.dtype, jax.dtypes.prng_key)
     found = jnp.asarray(values)
     if is_key:

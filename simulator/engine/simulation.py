@@ -172,7 +172,6 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: DeviceProblem) -> None:
 
 
 def _refuse_waves(scenario: Scenario) -> None:
-    """Refuses waves of an algorithm whose rows are not divided."""
     divides = isinstance(scenario.algorithm, DividesRows)
     if scenario.engine.mode == "waves" and not divides:
         raise ScenarioError(
@@ -183,7 +182,6 @@ def _refuse_waves(scenario: Scenario) -> None:
 
 
 def _refuse_feedback(setup: RunSetup) -> None:
-    """Refuses questions that the numerics do not answer."""
     log, scenario = setup.timeline.answer_log, setup.scenario
     if log is None:
         return
@@ -209,11 +207,7 @@ def _refuse_feedback(setup: RunSetup) -> None:
 
 
 def _refuse_coupled_rows(setup: RunSetup) -> None:
-    """Refuses rows that look at each other where they must stand for themselves.
-
-    Raises:
-        ScenarioError: The loss would count the padding of batches, or be of one row.
-    """
+    """Refuses rows that look at each other where they must stand for themselves."""
     algorithm = setup.scenario.algorithm
     if setup.sampler.own_steps is not None:
         where = (
@@ -271,11 +265,6 @@ def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
 
     Twice each: a step makes the next state, and a buffer is filled while another one is
     executed.
-
-    Args:
-        prepared: one of the runs.
-        num_runs: Runs that are executed together.
-        shared: whether they have the same rows.
     """
     start = partial(execution.start, num_registers=prepared.timeline.num_registers)
     with jax.enable_x64(prepared.run.scenario.engine.precision == "float64"):
@@ -416,7 +405,6 @@ def _program(runs: list[Prepared], mode: str) -> Program:
 
 
 def _own_work(prepared: Prepared) -> OwnWork:
-    """Returns the functions of the user's that work on a run."""
     problem = prepared.scenario.problem
     assert problem.work is not None
     return OwnWork(
@@ -451,7 +439,6 @@ def _joined(runs: list[Prepared], mode: str) -> list[Kernel]:
 
 
 def _devices_of_waves(prepared: Prepared) -> Sequence[object]:
-    """Returns the devices that share the work of waves."""
     data = sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.problem))
     most = min(prepared.timeline.in_flight, COPIES_BYTES // max(data, 1))
     return jax.local_devices()[: max(most, 1)]

@@ -57,7 +57,6 @@ class Waves(Program):
         return self._mesh.size
 
     def start(self, keys: Key[Array, "*R"], num_registers: int) -> Carry:
-        """Returns the carry before the first row."""
         carry = super().start(keys, num_registers)
         assert isinstance(self.kernel, Divided)
         self._keeps_clients = bool(jax.tree.leaves(self.kernel.kept(carry.state)))
@@ -79,7 +78,6 @@ class Waves(Program):
         last: int,
         infos: Info,
     ) -> tuple[Carry, Info]:
-        """Executes the rows from `first` up to, not including, `last`, in waves."""
         bounds = np.int32(first), np.int32(last)
         # With several in flight, devices of a CPU may wait for each other for ever.
         jax.block_until_ready((carry, infos))
@@ -101,12 +99,10 @@ class Waves(Program):
         return super().evaluate(_of_first(carry), metrics)
 
     def _copied(self, tree: Tree) -> Tree:
-        """Returns a tree of arrays of which every device has all."""
         return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
 
 
 def _of_first(tree: Tree) -> Tree:
-    """Returns the first device's copy of a tree of arrays."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 
@@ -143,18 +139,7 @@ def _in_turn(
     *,
     num_devices: int,
 ) -> tuple[Carry, Info]:
-    """Executes rows on one of some devices, with the others.
-
-    Args:
-        kernel: Kernel of the run.
-        problem: The problem.
-        carry: Carry before the rows.
-        loaded: A buffer of rows, and the ends of its waves.
-        first: First row to execute.
-        last: First row after those.
-        infos: Diagnostics of the buffer's rows so far.
-        num_devices: Devices that share the work.
-    """
+    """Executes rows on one of some devices, with the others."""
     (events, ends), width = loaded, loaded[0].worker.shape[1]
     me = jax.lax.axis_index(AXIS)
     rows = max(1, JOBS_OF_DEVICE * num_devices // width)
@@ -231,8 +216,6 @@ def _applied(
 
 
 def _alone(event: Event, place: Int[Array, ""]) -> Event:
-    """Returns a row with one of its workers alone."""
-
     def one(column: Array) -> Array:
         return jax.lax.dynamic_slice_in_dim(column, place, 1)
 

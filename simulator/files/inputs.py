@@ -42,7 +42,8 @@ class Inputs(NamedTuple):
     """Everything that the runs of a study read.
 
     Attributes:
-        places: Folders in which files are looked for.
+        working: Folder that relative paths start from.
+        data: Folder of real data files.
         named: inputs by their names: paths as scenarios write them, and for what data
             sets find by themselves paths from the data folder on.
         sets: names of what each data set finds by itself, by its configuration.
@@ -51,7 +52,8 @@ class Inputs(NamedTuple):
         extras: Names of the extras that parts come from.
     """
 
-    places: files.Places
+    working: str
+    data: str
     named: dict[str, Content]
     sets: dict[str, tuple[str, ...]]
     modules: dict[str, Content]
@@ -83,10 +85,10 @@ def collect(scenarios: Iterable[object]) -> Inputs:
         UserError: a file is missing or cannot be read.
     """
     folders = files.working_folder(), files.data_folder()
-    places = files.Places(*(str(each.absolute()) for each in folders))
-    found = Inputs(places, {}, {}, {}, {})
+    working, data = (str(each.absolute()) for each in folders)
+    found = Inputs(working, data, {}, {}, {}, {})
     extras: set[str] = set()
-    with files.looking_in(places):
+    with files.looking_in(working, data):
         for scenario in {id(each): each for each in scenarios}.values():
             _add(found, scenario)
             extras |= extras_of(used := list(parts_within(scenario)))
@@ -108,7 +110,7 @@ def held(inputs: Inputs | None) -> Iterator[None]:
     _confirm_modules(inputs)
     _held.append(inputs)
     try:
-        with files.looking_in(inputs.places):
+        with files.looking_in(inputs.working, inputs.data):
             yield
     finally:
         _held.pop()
@@ -129,13 +131,19 @@ def manifest_entries(inputs: Inputs) -> "Read":
         "modules": {
             name: _entry(each, "file") for name, each in inputs.modules.items()
         },
-        "working_folder": inputs.places.working,
+        "working_folder": inputs.working,
     }
 
 
 def _entry(each: Content, place: str, **more: int) -> Tree:
     imports = {"imports": each.imports} if each.imports else {}
     return {place: each.at, "sha256": each.sha256, **more, **imports}
+
+
+def of_log(log: str | Path) -> dict[str, Tree]:
+    """Returns the entry of a manifest on a log that was read, by its name."""
+    held = digests.of_file(Path(log))
+    return {str(log): _entry(held, "at", bytes=held.bytes)}
 
 
 def identified(scenario: Config) -> Tree:
@@ -169,9 +177,6 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
 
     What is remembered of a configuration holds for one state of its files. Empty where
     no inputs are in force.
-
-    Args:
-        config: Configuration of a problem or a data set.
     """
     if not _held:
         return ()
@@ -182,12 +187,7 @@ def state(config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def contents(config: object, key: str) -> list[str]:
-    """Returns the digests of the files that a configuration names, in its order.
-
-    Args:
-        config: a part of a scenario, such as its clients.
-        key: Key of it in the scenario, for messages.
-    """
+    """Returns the digests of the files that a configuration names, in its order."""
     known = _held[-1].named if _held else {}
     return [
         known[path].sha256
@@ -202,17 +202,13 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
 
     To be called when they have been read.
 
-    Args:
-        config: a part of a scenario.
-        key: Key of it in the scenario, for messages.
-        read: paths of files that were read for it, as far as that is known.
-
     Raises:
         DataError: one line with the file, what is wrong and the remedy.
     """
     if not _held:
         return
-    then, now = _held[-1], Inputs(_held[-1].places, {}, {}, {}, {})
+    then = _held[-1]
+    now = Inputs(then.working, then.data, {}, {}, {}, {})
     paths = _add(now, config, key)
     for name, each in now.named.items():
         if then.named.get(name) != each:
@@ -230,7 +226,7 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
     for path in sorted({*read} - paths):
         raise DataError(
             f"{key} must say that it reads {path}; give its entry the type FilePath, "
-            f"or return it from located_files (see docs/extending.md)"
+            f"or return it from located_files"
         )
 
 
@@ -273,16 +269,11 @@ def _read(path: str, what: Reads, key: str) -> Content:
         return _recording(files.folder(path))
     if what is Reads.FUNCTION:
         return functions.content(path, key)
-    at = files.located(path, key)
-    return Content(str(at.absolute()), *digests.of_file(at))
+    return digests.of_file(files.located(path, key))
 
 
 def _recording(folder: Path) -> Content:
-    """Returns the digest of a recorded timeline: of its tables, and of its runs.
-
-    Raises:
-        StudyError: there is none.
-    """
+    """Returns the digest of a recorded timeline: of its tables, and of its runs."""
     from .study import load  # a tenth of a short command, and few scenarios replay
     from .study.parts import ordered
 
@@ -301,12 +292,7 @@ def _recording(folder: Path) -> Content:
 
 @lru_cache(maxsize=16)
 def _runs(folder: Path, manifest: str) -> str:
-    """Returns the digest of what a recording says of its runs.
-
-    Args:
-        folder: Folder of the recording.
-        manifest: digest of its manifest, by which this is remembered.
-    """
+    """Returns the digest of what a recording says of its runs."""
     from .study import load
 
     runs = load(folder).manifest["runs"]
@@ -323,18 +309,18 @@ def _of_set(part: Part) -> tuple[dict[str, Content], set[str]]:
     paths = sorted(Path(path) for path in part.located_files() or ())
     at = {str(path.absolute()) for path in paths}
     if len(paths) <= MANY:
-        read = {path: digests.of_file(path) for path in paths}
-        return {
-            _below(p, root): Content(str(p.absolute()), *read[p]) for p in paths
-        }, at
+        return {_below(path, root): digests.of_file(path) for path in paths}, at
     top = Path(os.path.commonpath(paths))
     return {f"{_below(top, root)} ({len(paths)} files)": _together(top, paths)}, at
 
 
 def _together(top: Path, paths: list[Path]) -> Content:
-    read = {path: digests.of_file(path) for path in paths}
-    told = [[str(path.relative_to(top)), read[path].sha256] for path in paths]
-    size = sum(each.bytes for each in read.values())
+    read = [digests.of_file(path) for path in paths]
+    told = [
+        [str(path.relative_to(top)), each.sha256]
+        for path, each in zip(paths, read, strict=True)
+    ]
+    size = sum(each.bytes for each in read)
     return Content(str(top.absolute()), digests.of_text(json.dumps(told)), size)
 
 

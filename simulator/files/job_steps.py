@@ -10,10 +10,6 @@ class JobSteps:
     Attributes:
         most: Most local steps of a job, those of the algorithm.
         next: Local steps of each client's next job, 1 to `most`: rules change them.
-
-    Args:
-        num_clients: K.
-        most: Most local steps of a job.
     """
 
     def __init__(self, num_clients: int, most: int) -> None:

@@ -302,10 +302,6 @@ def staleness(
 def check(rows: Rows, num_registers: int) -> None:
     """Refuses rows that no world can have produced.
 
-    Args:
-        rows: Successive rows of one timeline.
-        num_registers: How many registers the timeline says it needs.
-
     Raises:
         ValueError: naming the first row that is wrong.
     """

@@ -35,13 +35,12 @@ class NamedPart:
     meaning: str = field(default="", kw_only=True)
 
 
-def function_at(text: str, where: str, *, own: bool) -> Callable[..., Any]:
+def function_at(text: str, where: str) -> Callable[..., Any]:
     """Imports and returns a function.
 
     Args:
         text: `"module:function"`.
         where: Entry that holds the text, for messages.
-        own: Whether the entry is one of this package, whose mistakes are defects.
 
     Raises:
         UserError: The entry of a plug-in names no function.
@@ -50,7 +49,7 @@ def function_at(text: str, where: str, *, own: bool) -> Callable[..., Any]:
         module, name = text.split(":")
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        if own:
+        if text.startswith("stalesim."):  # ours, which is a defect
             raise
         raise UserError(
             f'{where} must be "module:function" with a function that exists, got '
@@ -158,10 +157,9 @@ class Config(BaseModel):
     @classmethod
     def _no_booleans(cls, data: object) -> object:
         """Refuses true and false where a number must stand; Python has them as 1, 0."""
+        numeric = _numeric(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
-            field = cls.model_fields.get(key)
-            accepted = _types(field.annotation) if field else {bool}
-            if accepted & {int, float} and not accepted & {bool, Any}:
+            if key in numeric:
                 refuse_booleans(key, value)
         return data
 
@@ -312,6 +310,17 @@ def _texts(
         return
     for inner, part, _ in _entries(value):
         yield from _texts(part, (*keys, inner))
+
+
+@cache
+def _numeric(kind: type[Config]) -> frozenset[str]:
+    """Returns the fields that may hold a number, but neither true nor false."""
+    types = {key: _types(field.annotation) for key, field in kind.model_fields.items()}
+    return frozenset(
+        key
+        for key, accepted in types.items()
+        if accepted & {int, float} and not accepted & {bool, Any}
+    )
 
 
 def _types(annotation: object) -> set[object]:

@@ -160,7 +160,6 @@ class AnyPart:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Returns pydantic's schema of the union."""
         return handler.generate_schema(_union(self.configs()))
 
 
@@ -180,7 +179,6 @@ class AnyName:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Returns pydantic's schema of one of the names."""
         names = core_schema.literal_schema(self.names())
         return core_schema.with_info_wrap_validator_function(self._known, names)
 

@@ -9,16 +9,33 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 OTHERS: dict[str, tuple[str, ...]] = {
-    "step_size": ("lr", "learning rate", "eta", "gamma"),
-    "batch": ("batch size", "minibatch", "bs"),
-    "local_steps": ("inner iterations", "local updates"),
-    "local_epochs": ("epochs", "num_epochs"),
-    "proximal": ("mu", "proximal_mu"),
-    "clients": ("num_clients", "n_clients", "users", "workers"),
-    "replicates": ("repetitions", "trials", "seeds"),
-    "time": ("seconds", "duration", "virtual time"),
+    "algorithm.step_size": ("lr", "learning rate", "eta", "gamma"),
+    "algorithm.local_step_size": ("local_lr", "client_lr"),
+    "algorithm.server_step_size": ("server_lr",),
+    "algorithm.batch": ("batch size", "minibatch", "bs"),
+    "algorithm.local_steps": ("inner iterations", "local updates", "steps"),
+    "stop.epochs": ("epochs", "num_epochs"),
+    "algorithm.local_epochs": ("epochs", "num_epochs"),
+    "algorithm.proximal": ("mu", "proximal_mu"),
+    "algorithm.optimizer": ("momentum", "server_momentum"),
+    "algorithm.weight": ("staleness function", "staleness_fn", "discount"),
+    "tolerated": ("num_malicious", "num_malicious_clients", "byzantine"),
+    "problem.partition.clients": ("num_clients", "n_clients", "total_clients"),
+    "clients": ("users", "workers"),
+    "clients.number": ("count", "num", "num_clients", "n_clients", "total_clients"),
+    "clients.selection.in_flight": ("concurrency", "max_concurrency"),
+    "clients.selection.arrivals": ("arrival_rate",),
+    "clients.compute": ("delay", "delays", "compute_time", "delay_distribution"),
+    "clients.availability": ("dropout", "churn"),
+    "replicates": ("repetitions", "trials", "seeds", "n_seeds", "num_seeds"),
+    "stop.time": ("time", "seconds", "duration", "virtual time", "horizon"),
+    "stop.rounds": ("rounds", "num_rounds", "max_rounds", "communication rounds"),
+    "stop.commits": ("steps", "commits", "iterations"),
+    "evaluate.every": ("interval", "eval_every", "eval_interval"),
     "seed": ("random seed", "rng"),
-    "size": ("buffer size", "aggregation goal"),
+    "protocol.size": ("buffer size", "aggregation goal", "K"),
+    "protocol.staleness_bound": ("max staleness", "tau_max", "staleness threshold"),
+    "value": ("mean",),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
     "dense": ("fully connected", "feedforward", "multilayer perceptron"),
     "sgd": ("local SGD",),
@@ -26,23 +43,28 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "asynchronous": ("async", "asynchronous SGD", "FedAsync", "Hogwild"),
     "synchronous": ("sync", "BSP"),
     "buffered": ("FedBuff", "buffered aggregation", "semi-asynchronous"),
-    "bounded": ("SSP", "stale synchronous parallel", "max staleness"),
+    "bounded": ("SSP", "stale synchronous parallel"),
     "gossip": ("decentralized", "peer to peer", "p2p"),
     "push_gossip": ("gossip learning",),
     "centralised": ("centralized", "sequential", "minibatch SGD"),
     "dirichlet": ("non-IID", "LDA"),
     "linear": ("logistic", "logistic regression", "softmax regression"),
     "constant": ("deterministic", "fixed"),
+    "binom": ("binomial",),
     "expon": ("exponential", "exp"),
+    "geom": ("geometric",),
     "lognorm": ("lognormal",),
+    "nbinom": ("negative_binomial",),
     "norm": ("normal", "Gaussian"),
+    "weibull_min": ("weibull",),
     "test_accuracy": ("accuracy", "acc"),
     "test_auc": ("AUC", "AUROC"),
 }
-"""Our words, and for each what others write; a word that means two of ours stands where
-it does not name another part of the same kind."""
+"""Our words, with the place of keys, and for each what others write; a word that means
+several of ours is the one that may stand there."""
 
 COMPLETED = {
+    "momentum": "kind: sgd and momentum",
     "FedProx": "proximal",
     "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
     "FedAdam": "optimizer: {kind: adam}",
@@ -55,8 +77,11 @@ def plain(word: str) -> str:
     return "".join(letter for letter in word.casefold() if letter.isalnum())
 
 
-SEARCHED = {plain(word): ours for ours, words in OTHERS.items() for word in words}
-"""Our word for each of theirs, these as `plain` has them."""
+SEARCHED: dict[str, dict[str, str]] = {}
+"""Our words and their places, for each of theirs, these as `plain` has them."""
+for _place, _words in OTHERS.items():
+    for _word in _words:
+        SEARCHED.setdefault(plain(_word), {})[_place.rpartition(".")[2]] = _place
 SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
 """What has to be set next to our word, for theirs as `plain` has them."""
 
@@ -133,11 +158,6 @@ def printed(value: object) -> str:
     return f"{name}({rest})" if rest else str(name)
 
 
-def is_meant(given: object, value: object) -> bool:
-    """Says whether a swept value is given by itself, or by what is printed of it."""
-    return given == value or (isinstance(value, Mapping) and given == printed(value))
-
-
 def brief(message: str) -> str:
     """Returns a message with its endless words and quotations shortened."""
     return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)
@@ -149,7 +169,7 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     near = nearest(word, known)
     if near is not None:
         given = plain(str(word))
-        setting = SETTINGS.get(given) if near == SEARCHED.get(given) else None
+        setting = SETTINGS.get(given) if near in SEARCHED.get(given, ()) else None
         return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
     return f"known are {', '.join(known)}" if known else "nothing is known here"
 
@@ -161,11 +181,21 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     """
     known, given = list(known), plain(str(word))
     same = next((each for each in known if plain(each) == given), None)
-    meant = SEARCHED.get(given)
-    if same is not None or meant in known:
-        return same or meant
+    same = same or next(
+        (each for each in SEARCHED.get(given, ()) if each in known), None
+    )
+    if same is not None:
+        return same
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=NEAR)
     return near[0] if near else None
+
+
+def advice(word: str, known: Iterable[str], *, at_top: bool) -> str:
+    """Returns what to write for an unknown key: one of those known, or a place."""
+    meant = SEARCHED.get(plain(word), {})
+    place = next(iter(meant.values()), "")
+    elsewhere = at_top or meant.keys().isdisjoint(known)
+    return f"write {place}" if elsewhere and "." in place else suggestion(word, known)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

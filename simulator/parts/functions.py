@@ -123,10 +123,6 @@ def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) ->
 def hand_over(name: str, given: object) -> str:
     """Keeps an object of this program; returns how a scenario names it.
 
-    Args:
-        name: Word for it, such as `model`.
-        given: The object.
-
     Raises:
         UserError: It cannot be packed for other processes, and so not be identified.
     """

@@ -12,9 +12,14 @@ from pathlib import Path
 
 
 def attach(
-    package: str, file: str
+    package: str, file: str, made: Callable[[object], object] = lambda found: found
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Returns the attributes by which a package imports its public names late.
+
+    Args:
+        package: Its name.
+        file: Its `__init__.py`.
+        made: Makes of each name that is imported what the package has.
 
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`, sorted.
@@ -31,7 +36,7 @@ def attach(
         module = modules[name]
         # A package's own modules would be asked of this function again.
         if module != package and hasattr(found := import_module(module), name):
-            return getattr(found, name)
+            return made(getattr(found, name))
         return import_module(f"{module}.{name}")
 
     return get, lambda: names, names

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
-from .errors import TAGS, UserError, nearest, one_line, shown, suggestion
+from .errors import TAGS, UserError, advice, nearest, one_line, shown, suggestion
 from .plugins import IMPORTED
 
 Path = tuple[str | int, ...]
@@ -93,10 +93,21 @@ def first_error(
 
 
 def fields_at(
-    path: Path, tree: Mapping[str, object], root: type[BaseModel]
+    path: Path,
+    tree: Mapping[str, object],
+    root: type[BaseModel],
+    *,
+    of_any_kind: bool = False,
 ) -> frozenset[str]:
-    """Returns the keys that the mapping at a path may have, by its kind."""
-    return frozenset(_fields(_Entries(tree, root).models(path)[0]))
+    """Returns the keys that the mapping at a path may have, by its kind or by any."""
+    return frozenset(_fields(_Entries(tree, root).models(path)[of_any_kind]))
+
+
+def words_at(
+    path: Path, tree: Mapping[str, object], root: type[BaseModel]
+) -> list[str | int]:
+    """Returns the words that the entry at a path may have, if it is a word."""
+    return _Entries(tree, root).words(path)
 
 
 def _path(detail: ErrorDetails, tree: object) -> Path:
@@ -157,6 +168,8 @@ class _Entries:
         chosen, possible, keyed = [self.root], [self.root], False
         tree = self.tree
         for key in path:
+            if isinstance(tree, list | tuple) and str(key).isdecimal():
+                key = int(key)  # of a dotted key
             if isinstance(tree, Mapping):
                 tree = tree.get(key)
             elif isinstance(tree, list | tuple) and isinstance(key, int):
@@ -269,7 +282,6 @@ def _rule(detail: ErrorDetails) -> tuple[str, str]:
 
 
 def _any_rule(details: Iterable[ErrorDetails]) -> str:
-    """Returns the rules of a value of several kinds, one of which it must obey."""
     rules = dict.fromkeys(_rule(detail)[0] for detail in details)
     if "a number" in rules:
         rules.pop("a whole number", None)
@@ -314,7 +326,7 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
             f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
             f"{choice if owners else ''}"
         )
-    return f"{key} is not a known key; {suggestion(name, known)}"
+    return f"{key} is not a known key; {advice(name, known, at_top=len(path) == 1)}"
 
 
 def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -> bool:

@@ -327,8 +327,7 @@ class Metric(NamedPart):
         Raises:
             UserError: The record of a plug-in names no function.
         """
-        own = not self.is_own
-        return function_at(self.compute, f"compute of the metric {self.name}", own=own)
+        return function_at(self.compute, f"compute of the metric {self.name}")
 
     def mean(self, value: float | np.ndarray) -> np.floating:
         """Returns the one number of an evaluation: the mean over clients or workers.
@@ -339,8 +338,7 @@ class Metric(NamedPart):
 
     def finish(self) -> Callable[..., Any]:
         """Imports and returns the function that makes the value on the host."""
-        own = self.of_run.startswith("stalesim.")
-        return function_at(self.of_run, f"of_run of the metric {self.name}", own=own)
+        return function_at(self.of_run, f"of_run of the metric {self.name}")
 
     def refuse(self, facts: ProblemFacts) -> None:
         """Refuses a problem that lacks what the metric needs."""

@@ -27,7 +27,7 @@ Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; Mirono
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ LEAST_VARIANCE = 1.5
 """Least variance of the noise over the squared sensitivity, for Lemma 2."""
 GRID = tuple(step / 100 for step in range(1, 100))
 """Values of mu that are searched (A-06)."""
+GRID_OF_NOISE = 10_000
+"""Values of the noise that are searched."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,10 @@ class GossipSetting:
     def ratio(self) -> float:
         """The subsampling rate gamma, B / (K n_(1))."""
         return self.batch / (self.num_workers * self.num_samples)
+
+    def slope(self, multiplier: float) -> float:
+        """Computes the divergence of all steps over its order, 5 T gamma^2 / z^2."""
+        return self.iterations * 5 * (self.ratio / multiplier) ** 2
 
     def multiplier(
         self, sigma: float, on: On, reading: Reading = "consistent"
@@ -245,25 +251,6 @@ class SufficientNoise(NamedTuple):
     conditions: Conditions
 
 
-class Achieved(NamedTuple):
-    """The least epsilon that Lemmas 2 to 4 give for a noise.
-
-    Attributes:
-        epsilon: inf where no order is admissible.
-        mu: Share of it that is Renyi divergence; nan where no order is admissible.
-        multiplier: Noise over the sensitivity.
-        conditions: Conditions of Lemma 2, at the best order.
-        unconstrained: Value of the same formula with the conditions ignored; no
-            guarantee below `epsilon`.
-    """
-
-    epsilon: float
-    mu: float
-    multiplier: float
-    conditions: Conditions
-    unconstrained: float
-
-
 def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
     """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
 
@@ -306,61 +293,51 @@ def least_noise(
     )
 
 
-def achieved(setting: GossipSetting, multiplier: float) -> Achieved:
-    """Finds the least epsilon of Lemmas 2 to 4 over the admissible orders.
+def best_order(setting: GossipSetting, multiplier: float) -> Conditions:
+    """Finds the order at which Lemmas 2 to 4 give the least epsilon.
 
     Args:
         setting: Setting as published, or a worker's own.
         multiplier: z, noise over the sensitivity, > 0: see `GossipSetting.multiplier`.
 
     Returns:
-        The least of s alpha + log(1 / delta) / (alpha - 1) with s = 5 T gamma^2 / z^2;
-        epsilon is inf where no order is admissible.
+        The conditions of Lemma 2 at this order, which is nan where none is admissible.
 
     Raises:
         UserError: an argument is out of its range.
+    """
+    limits = conditions(math.nan, multiplier, setting.ratio)
+    free = 1 + math.sqrt(math.log(1 / setting.delta) / setting.slope(multiplier))
+    order = min(free, limits.largest_order)
+    return limits._replace(order=order) if order > 1 else limits
+
+
+def achieved(setting: GossipSetting, multiplier: float) -> float:
+    """Computes the least epsilon of Lemmas 2 to 4 over the admissible orders.
+
+    Returns:
+        s alpha + log(1 / delta) / (alpha - 1) at the best order, with s the slope; inf
+        where no order is admissible.
 
     Source: A(DP)2SGD, Lemmas 2 to 4.
     """
-    limits = conditions(math.nan, multiplier, setting.ratio)
-    tail = math.log(1 / setting.delta)
-    slope = setting.iterations * 5 * (setting.ratio / multiplier) ** 2
-    free = slope + 2 * math.sqrt(slope * tail)
-    order = min(1 + math.sqrt(tail / slope), limits.largest_order)
-    if order <= 1:
-        return Achieved(math.inf, math.nan, multiplier, limits, free)
-    found = limits._replace(order=order)
+    found = best_order(setting, multiplier)
     if not found.hold:
-        return Achieved(math.inf, math.nan, multiplier, found, free)
-    epsilon = to_epsilon(slope * order, order, setting.delta)
-    return Achieved(epsilon, slope * order / epsilon, multiplier, found, free)
+        return math.inf
+    divergence = setting.slope(multiplier) * found.order
+    return to_epsilon(divergence, found.order, setting.delta)
 
 
-def smallest_epsilon(setting: GossipSetting) -> Achieved:
-    """Finds the least epsilon for which there is an admissible noise.
+def smallest_epsilon(setting: GossipSetting) -> float:
+    """Finds the least epsilon for which there is an admissible noise, on a grid.
 
-    More noise lowers the divergence, and with it the largest order of Lemma 2.
-
-    Returns:
-        It and its noise; epsilon is inf where no noise is admissible.
+    More noise lowers the divergence, and with it the largest order of Lemma 2. The
+    value is inf where no noise is admissible.
 
     Source: A(DP)2SGD, equation 7; A-06.
     """
     least = math.sqrt(LEAST_VARIANCE) * (1 + 1e-12)  # or rounding fails the condition
     variance = 1 / (math.e * setting.ratio) - 1  # here the largest order is 1
-    if variance <= least**2:
-        return achieved(setting, least)
-    tried = np.geomspace(least, math.sqrt(variance), 1000, endpoint=False)
-    values = [achieved(setting, float(z)).epsilon for z in tried]
-    best = int(np.argmin(values))
-    low, high = max(0, best - 1), min(best + 1, len(tried) - 1)
-    from scipy import optimize  # 0.7 s: only where it is needed
-
-    refined: Any = optimize.minimize_scalar(
-        lambda z: achieved(setting, float(z)).epsilon,
-        bounds=(tried[low], tried[high]),
-        method="bounded",
-        options={"xatol": 1e-9},
-    )
-    both = [achieved(setting, float(z)) for z in (tried[best], refined.x)]
-    return min(both, key=lambda one: one.epsilon)
+    most = max(least, math.sqrt(max(variance, 0)))
+    tried = np.geomspace(least, most, GRID_OF_NOISE, endpoint=False).tolist()
+    return min(achieved(setting, multiplier) for multiplier in tried)

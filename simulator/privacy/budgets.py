@@ -96,7 +96,6 @@ def releases_within(
     delta: float,
     event: Release,
     accountant: Accountant,
-    most: int = MOST,
 ) -> int:
     """Counts the further releases that fit in a budget.
 
@@ -105,10 +104,9 @@ def releases_within(
         delta: Failure probability, in [0, 1).
         event: One of the releases.
         accountant: Accountant of the client; it is not changed.
-        most: Number at which counting stops, >= 0.
 
     Returns:
-        The largest number, in [0, most], after which epsilon is at most the target.
+        The largest number, in [0, `MOST`], after which epsilon is at most the target.
 
     Raises:
         UserError: an argument is out of its range.
@@ -122,9 +120,9 @@ def releases_within(
     if not fits(0):
         return 0
     low, high = 0, 1
-    while high <= most and fits(high):
+    while high <= MOST and fits(high):
         low, high = high, 2 * high
-    high = min(high, most + 1)
+    high = min(high, MOST + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -99,7 +99,7 @@ def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
 
 
 def _refusal(setting: GossipSetting, epsilon: float, why: str) -> str:
-    least = smallest_epsilon(setting).epsilon
+    least = smallest_epsilon(setting)
     if not math.isfinite(least):
         return (
             f"algorithm.noise.budget must have small batches for Theorem 2 to hold at "

@@ -166,13 +166,7 @@ class Ledger:
         commit: Int[np.ndarray, " J"],
         applied_time: Float[np.ndarray, " J"],
     ) -> None:
-        """Notes messages that are in commits, on whose sums the noise is.
-
-        Args:
-            client: Sender of each message, from 0.
-            commit: Commit that has applied it.
-            applied_time: When that was, virtual seconds.
-        """
+        """Notes messages that are in commits, on whose sums the noise is."""
         times = self._costs.add(client, commit)
         self.send(np.repeat(client, times), np.repeat(applied_time, times))
 

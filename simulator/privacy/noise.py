@@ -42,14 +42,7 @@ def words_of(key: Key[Array, ""]) -> Words:
 def normals(
     key: Stretched, rows: Int[Array, "*s"], num_columns: int, dtype: jnp.dtype
 ) -> Float[Array, "*s num_columns"]:
-    """Returns independent standard normal numbers for each row, keyed by its number.
-
-    Args:
-        key: Two words, broadcast against the rows.
-        rows: Counters; equal rows give equal noise.
-        num_columns: Numbers of a row.
-        dtype: Type of the result.
-    """
+    """Returns independent standard normal numbers for each row, keyed by its number."""
     u, v = _pairs(key, rows, num_columns, dtype)
     # Box and Muller; the half keeps the logarithm finite.
     radius = jnp.sqrt(-2 * jnp.log(jnp.minimum(u, 1)))

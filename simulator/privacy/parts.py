@@ -49,8 +49,7 @@ class AccountantPart(NamedPart):
         Raises:
             UserError: The record of a plug-in names no class.
         """
-        own = self.made_by.startswith("stalesim.")
-        return function_at(self.made_by, f"{self.name}.made_by", own=own)()
+        return function_at(self.made_by, f"{self.name}.made_by")()
 
 
 def _own(name: str, made_by: str, meaning: str, **facts: bool) -> AccountantPart:

@@ -107,8 +107,7 @@ def minimum(
     width = ones.shape[1]
     kept = np.arange(width) < p
 
-    row = facts(loss).row
-    of_rows = function_at(row, f"row of {loss!r}", own=row.startswith("stalesim."))
+    of_rows = function_at(facts(loss).row, f"row of {loss!r}")
 
     def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
         weights = flat.reshape(num_outputs, width)

@@ -113,9 +113,7 @@ def _own(
 
 @cache
 def _function(name: str) -> Callable[[PyTree, PyTree], PyTree]:
-    part = facts(name)
-    own = part.function.startswith("stalesim.")
-    return function_at(part.function, f"function of the loss {name!r}", own=own)
+    return function_at(facts(name).function, f"function of the loss {name!r}")
 
 
 def softmax(

@@ -52,10 +52,8 @@ class Sampler:
         by_round: Whether the rows of a round share it, too.
 
     Attributes:
-        size: Number of samples of a local batch.
-        steps: Number of local batches of a job.
+        size, steps, common: As given.
         width: Number of samples of a job, `S`: `steps * size`.
-        common: Whether all workers of a row share one batch.
         num_samples: Number of samples of the first client.
         own_steps: Local batches of each client's job; None where all have `steps`
             batches of `size` samples.

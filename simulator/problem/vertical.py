@@ -1,7 +1,5 @@
 """A vertically divided problem: parties hold columns of all, or of common, samples."""
 
-from dataclasses import fields
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -210,11 +208,8 @@ class TransferProblem(VerticalProblem):
         cls, vertical: VerticalProblem, common: Int[Array, " N_c"], alpha: float
     ) -> "TransferProblem":
         """Returns the objective on a vertically divided data set."""
-        parts = {
-            field.name: getattr(vertical, field.name) for field in fields(vertical)
-        }
         weight = jnp.asarray(alpha, vertical.x.dtype)
-        return cls(**parts, common=common, alpha=weight)
+        return cls(**vars(vertical), common=common, alpha=weight)
 
     def embed(
         self, party: int, weights: Float[Array, " P"], samples: Int[Array, " S"]

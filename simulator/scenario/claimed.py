@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..parts import metrics
 from ..parts.base import LocatedError
-from ..parts.errors import is_meant, printed, shown, suggestion
+from ..parts.errors import shown, suggestion
 from .claims import Claim
 
 Swept = dict[str, dict[str, list[object]]]
@@ -92,13 +92,9 @@ def _check_at(
         )
     for value in values:
         for known in taken:
-            if not any(is_meant(value, each) for each in known):
+            if value not in known:
                 raise LocatedError(
                     f"claims.{index}.at.{key} must be of the values that are swept, "
-                    f"got {shown(value)}; known are {', '.join(map(_told, known))}",
+                    f"got {shown(value)}; known are {', '.join(map(shown, known))}",
                     ("claims", index, "at", key),
                 )
-
-
-def _told(value: object) -> str:
-    return printed(value) if isinstance(value, Mapping) else shown(value)

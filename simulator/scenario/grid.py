@@ -1,17 +1,17 @@
-"""The points of a sweep: lists, ranges, zipped lists, random draws."""
+"""The points of a sweep: lists, names, ranges, zipped lists, random draws."""
 
 import itertools
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from pydantic import Field, ValidationError, model_serializer, model_validator
 
 from ..parts.base import Config, LocatedError
-from ..parts.errors import shown
+from ..parts.errors import TAGS, printed, shown
 from ..parts.messages import first_error
 from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
@@ -29,7 +29,7 @@ Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
     Field(union_mode="left_to_right"),
 ]
-"""Entry of a swept key: a list, or a mapping as `Range`, `zipped` and `random`."""
+"""Entry of a swept key: a list, names with values, a `Range`, `zipped` or `random`."""
 
 
 class SweptValue(NamedTuple):
@@ -38,10 +38,12 @@ class SweptValue(NamedTuple):
     Attributes:
         value: Number, word, list or sub-tree.
         place: Place of the value in the scenario, from the sweep on.
+        name: Name of the value, which a part of a list has without being given one.
     """
 
     value: object
     place: Keys
+    name: str | None = None
 
 
 Point = dict[str, SweptValue]
@@ -103,8 +105,8 @@ class Range(Span):
 def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
     """Returns every combination of what is swept, the last key changing fastest.
 
-    A list and a range are an axis each; the lists of `zipped` are one axis together,
-    and so are the draws of `random`.
+    A list, names with values and a range are an axis each; the lists of `zipped` are
+    one axis together, and so are the draws of `random`.
 
     Args:
         sweep: Sweep of a scenario or of a variant.
@@ -112,8 +114,8 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
             `num`, leave them as they are.
 
     Raises:
-        LocatedError: Something in the sweep is no list, range, `zipped` or `random`; a
-            key is swept twice, or a point would be run twice.
+        LocatedError: Something in the sweep is none of these; a key is swept twice, or
+            a point would be run twice.
     """
     axes: list[list[Point]] = []
     for key, entry in sweep.items():
@@ -138,11 +140,10 @@ def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
 
 
 def _values(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns the values of one key, all different."""
     values = _column(entry, place)
-    remedy = "lower num" if isinstance(entry, Mapping) else "remove one"
+    remedy = "lower num" if _is_range(entry) else "remove one"
     known: set[object] = set()
-    for value, where in values:
+    for value, where, _ in values:
         if _identity(value) in known:
             raise _mistake(
                 place,
@@ -154,16 +155,26 @@ def _values(entry: object, place: Keys) -> list[SweptValue]:
 
 
 def _column(entry: object, place: Keys) -> list[SweptValue]:
-    """Returns what one key takes: the values of a list, or of a range."""
-    if isinstance(entry, Mapping) and entry:
+    if _is_range(entry):
         return [SweptValue(number, place) for number in _range(entry, place).values()]
+    if isinstance(entry, Mapping) and entry and not {*entry} & {*TAGS}:
+        return [SweptValue(each, (*place, name), name) for name, each in entry.items()]
     if isinstance(entry, list | tuple) and entry:
-        return [SweptValue(value, (*place, i)) for i, value in enumerate(entry)]
+        # A search adds to what is zipped, which must change no name.
+        names = {} if ZIPPED in place else _told_apart(entry)
+        return [
+            SweptValue(value, (*place, i), names.get(i))
+            for i, value in enumerate(entry)
+        ]
     raise _mistake(
         place,
-        f"must be a list of values, or a range, got {shown(entry)}; write for example "
-        f"[1, 2] or {{from: 1, to: 10, num: 4}}",
+        f"must be a list of values, names with values, or a range, got {shown(entry)}; "
+        f"write for example [1, 2], {{low: 1, high: 2}} or {{from: 1, to: 10, num: 4}}",
     )
+
+
+def _is_range(entry: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(entry, Mapping) and bool({*entry} & {"from", "to", NUM})
 
 
 def _range(entry: Mapping[str, object], place: Keys) -> Range:
@@ -179,7 +190,6 @@ def _range(entry: Mapping[str, object], place: Keys) -> Range:
 
 
 def _zipped(entry: object) -> list[Point]:
-    """Returns the points of lists that are stepped through together."""
     if not isinstance(entry, Mapping) or not entry:
         raise _mistake(
             (ZIPPED,),
@@ -195,7 +205,7 @@ def _zipped(entry: object) -> list[Point]:
         raise _mistake(
             (ZIPPED,), f"must have lists of the same length, but {told}; add or remove"
         )
-    for value, place in columns.get(REPLICATES, ()):
+    for value, place, _ in columns.get(REPLICATES, ()):
         if type(value) is not int or value < 1:
             raise _mistake(
                 (ZIPPED, REPLICATES),
@@ -234,8 +244,8 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(key.encode()), 1))
     uniform = np.random.default_rng(entropy).random(num)
     if isinstance(law, list | tuple) and law:
-        for index in (uniform * len(law)).astype(int).tolist():
-            yield SweptValue(law[index], (*place, index))
+        values = _column(law, place)
+        yield from (values[i] for i in (uniform * len(law)).astype(int).tolist())
         return
     quantile = _quantile(law, place)
     for number in quantile(uniform).tolist():
@@ -249,7 +259,6 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
 
 
 def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
             place,
@@ -266,6 +275,8 @@ def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
         raise _mistake(place, f"must be a law, but {message}") from None
     except LocatedError as error:
         raise LocatedError(str(error), ("sweep", *place)) from None
+    if law.mean is not None:
+        raise _mistake(place, "must have a scale in place of a mean; change it")
     parameters = {
         **law.parameters,
         "loc": law.loc,
@@ -313,9 +324,9 @@ def _check_keys(axes: list[list[Point]]) -> None:
 def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
     known: set[object] = set()
     for row in rows:
-        values = [value for key, (value, _) in row.items() if key != REPLICATES]
-        identity = tuple(map(_identity, values))
-        if identity in known:
+        values = [each.value for key, each in row.items() if key != REPLICATES]
+        mine = tuple(map(_identity, values))
+        if mine in known:
             told = ", ".join(f"{key} = {shown(v.value)}" for key, v in row.items())
             place = next(iter(row.values())).place
             raise _mistake(
@@ -323,7 +334,7 @@ def _different(rows: list[Point], kind: str, remedy: str) -> list[Point]:
                 f"must have different points, got {told} twice; {remedy}",
                 place,
             )
-        known.add(identity)
+        known.add(mine)
     return rows
 
 
@@ -332,6 +343,31 @@ def _identity(value: object) -> float | str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return json.dumps(value, sort_keys=True, default=str)
+
+
+def _told_apart(values: Sequence[object]) -> dict[int, str]:
+    """Returns short names of parts in a list, such as `pareto b=1.5`, by position."""
+    parts = {i: part for i, part in enumerate(values) if isinstance(part, Mapping)}
+    found = {
+        i: printed({k: part[k] for k in TAGS if k in part}) for i, part in parts.items()
+    }
+    for kind in {*found.values()}:
+        alike = [i for i, name in found.items() if name == kind]
+        keys = dict.fromkeys(k for i in alike for k in parts[i] if k not in TAGS)
+        words = [
+            [
+                f"{key}={printed(parts[i][key])}" if key in parts[i] else ""
+                for i in alike
+            ]
+            for key in keys
+        ]
+        different = [each for each in words if len({*each}) > 1]
+        alone = [each for each in different if len({*each}) == len(alike)]
+        if alone:
+            different = [min(alone, key=lambda each: max(map(len, each)))]
+        for i, *own in zip(alike, *different, strict=True):
+            found[i] = " ".join(filter(None, (kind, *own)))
+    return found
 
 
 def short(number: float) -> float | int:

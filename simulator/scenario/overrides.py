@@ -1,18 +1,24 @@
 """Overrides of single entries from the command line: `-s dotted.key=value`."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 
+from pydantic import BaseModel
+
+from ..parts.base import LocatedError
 from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .study import replace
+from .synonyms import Synonyms
 
 Places = dict[Keys, Mark | str]
 """Places where the entries of a scenario were written: in its text, or by override."""
 
 
 def apply(
-    tree: Mapping[str, object], override: str, places: Places
+    tree: Mapping[str, object], override: str, places: Places, root: type[BaseModel]
 ) -> dict[str, object]:
     """Returns a scenario with one entry replaced.
 
@@ -36,6 +42,13 @@ def apply(
         )
     value, _ = dialect.compose(text, lambda line: where)
     _check_way(tree, keys, where)
+    words, change = Synonyms(root), replace({}, keys, value, nulls_remove=False)
+    try:
+        change = words.replaced(change, replace(tree, keys, value))
+    except LocatedError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    keys = tuple(map(str, words.place(keys)))
+    value = reduce(getitem, keys, change)
     for known in [known for known in places if known[: len(keys)] == keys]:
         del places[known]
     for depth in range(1, len(keys) + 1):

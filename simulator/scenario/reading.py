@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..parts.attached import worlds
+from ..parts.base import LocatedError
 from ..parts.errors import ScenarioError, one_line
 from ..parts.messages import mistakes
 from . import dialect, overrides
@@ -18,6 +19,7 @@ from .scenario import Scenario
 from .setting import Varied, WorldScenario
 from .shipped import file_of, remedy
 from .study import S, VariantError, check
+from .synonyms import Synonyms
 
 LEARNING = ("problem", "algorithm")
 """Entries of which a world alone has none."""
@@ -127,6 +129,7 @@ def validated(tree: Mapping[str, object]) -> Scenario:
 
 def validated_as(tree: Mapping[str, object], kind: type[S]) -> S:
     """Validates a scenario of any class as `validated` does that of a study."""
+    tree = Synonyms(kind).replaced(tree)
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
@@ -164,10 +167,14 @@ def _composed(
             f"{name}:1: must be a mapping of keys to values, got a "
             f"{type(tree).__name__}; begin with name: NAME"
         )
-    changed: dict[str, object] = {**tree}
-    places: Places = {**marks}
+    words = Synonyms(_kind(tree))
+    try:
+        changed = words.replaced(tree)
+    except LocatedError as error:
+        raise ScenarioError(f"{name}:{marks[error.keys][0]}: {error}") from None
+    places: Places = {words.place(keys): mark for keys, mark in marks.items()}
     for change in changes:
-        changed = overrides.apply(changed, change, places)
+        changed = overrides.apply(changed, change, places, _kind(changed))
     return changed, places
 
 

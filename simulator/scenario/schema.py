@@ -11,6 +11,7 @@ from ..parts.errors import TAGS
 from .claims import Claim
 from .scenario import Scenario
 from .setting import WorldScenario
+from .synonyms import KEYS, VALUES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -50,7 +51,32 @@ def schema() -> Schema:
         "then": {"$ref": _address(chained)},
         "else": entries["algorithm"],
     }
+    for part in schema["$defs"].values():
+        _let_have_synonyms(part)
     return schema
+
+
+def _let_have_synonyms(part: Schema) -> None:
+    """Lets a class have the field's words for its values and keys."""
+    known = part.get("properties", {})
+    for key in VALUES.keys() & known.keys():
+        for choice in (known[key], *known[key].get("anyOf", ())):
+            ours = choice.get("enum", [])
+            ours += [word for word, our in VALUES[key].items() if our in ours]
+    for word, (key, *others) in KEYS.items():
+        if word in known or not known.keys() >= {key, *others}:
+            continue
+        known[word] = known[key]
+        rule: Schema = {
+            "if": {"required": [word]},
+            "then": {"properties": {key: False}},
+        }
+        if key in part.get("required", ()):
+            part["required"].remove(key)
+            rule["else"] = {"required": [key]}
+        part["allOf"] = [*part.get("allOf", ()), rule]
+        if {"required": [key]} in part.get("anyOf", ()):
+            part["anyOf"] += [{"required": [word]}]
 
 
 def _of_worlds(others: Mapping[str, str]) -> Schema:
@@ -142,16 +168,21 @@ def _of_tags(members: list[str], found: Mapping[str, Schema]) -> Schema:
         return {"anyOf": [{"$ref": address} for address in members]}
     others = {"not": {"enum": names}}
     rules = {at: {"const": name} if name else others for at, (_, name) in tags.items()}
+    further = [word for word, ours in KEYS.items() if ours == (entry,)]
+    needed: Schema = {"required": [entry]}
+    for word in further:
+        needed = {"if": {"required": [word]}, "else": needed}
     chosen = [
         {
-            "if": {"properties": {entry: rule}, "required": [entry]},
+            "if": {"properties": {word: rule}, "required": [word]},
             "then": {"$ref": address},
         }
         for address, rule in rules.items()
+        for word in (entry, *further)
     ]
     is_open = len(names) < len(members)
     known = {} if is_open else {"properties": {entry: {"enum": names}}}
-    return {"type": "object", "required": [entry], **known, "allOf": chosen}
+    return {"type": "object", **needed, **known, "allOf": chosen}
 
 
 def _tag(part: Schema) -> tuple[str, str | None]:

@@ -42,7 +42,7 @@ class Run(NamedTuple):
     Attributes:
         number: Number in the study, from 0, by variants, sweep points and replicates.
         variant: Name of the variant, or `base`.
-        parameters: Swept keys and their values.
+        parameters: Swept keys and their values, or the names of these.
         replicate: Number of the replicate, from 0.
         seed: Seed of everything random; the same for a replicate in all variants and
             sweep points, so that differences are paired.
@@ -102,6 +102,7 @@ def expand(scenario: Varied) -> list[Run]:
     }
     base.pop("compare", None)  # what was found of all variants is none of a run's
     runs: list[Run] = []
+    named: dict[tuple[str, str], object] = {}
     for variant, (changes, _) in _variants(scenario).items():
         own = {key: value for key, value in changes.items() if key != "sweep"}
         tree = merge(base, own) if own else base
@@ -110,7 +111,8 @@ def expand(scenario: Varied) -> list[Run]:
                 _refuse_overwriting(scenario, variant, point)
             replicates = _replicates(point, scenario)
             resolved = _resolved(tree, variant, changes, point, scenario)
-            values = {key: value for key, (value, _) in point.items()}
+            _check_names(point, named)
+            values = {k: each.name or each.value for k, each in point.items()}
             for replicate in range(replicates):
                 seed = replicate_seed(scenario.seed, replicate)
                 mine = _divided(resolved, seed)
@@ -121,6 +123,17 @@ def expand(scenario: Varied) -> list[Run]:
     except LocatedError as error:
         raise VariantError(str(error), error.keys) from None
     return runs
+
+
+def _check_names(point: grid.Point, named: dict[tuple[str, str], object]) -> None:
+    """Refuses a name that stands for another value in another variant."""
+    for key, each in point.items():
+        if each.name and named.setdefault((key, each.name), each.value) != each.value:
+            raise VariantError(
+                f"sweep.{key} must have a name for one value alone, got {each.name!r} "
+                f"for {shown(each.value)} as well; name it otherwise in one variant",
+                ("sweep", key),
+            )
 
 
 def inherited(scenario: Varied) -> dict[str, list[Inherited]]:
@@ -289,7 +302,6 @@ def _check_number(scenario: Varied) -> None:
 def _points(
     scenario: Varied, variant: str, changes: Mapping[str, object]
 ) -> list[grid.Point]:
-    """Returns the points of a variant: of its own sweep, if it has one."""
     own = "sweep" in changes
     place: Keys = ("variants", variant) if own else ()
     sweep = (changes["sweep"] or {}) if own else scenario.sweep
@@ -328,9 +340,9 @@ def _points(
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
     """Refuses a swept value that would take the place of a variant's own."""
     own = scenario.variants[variant]
-    for key, (value, _) in point.items():
+    for key, each in point.items():
         keys = tuple(key.split("."))
-        swept = replace({}, keys, value, nulls_remove=False)
+        swept = replace({}, keys, each.value, nulls_remove=False)
         for at, found in _replaced(own, swept):
             name = ".".join(map(str, at))
             raise VariantError(
@@ -344,7 +356,6 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
 def _replaced(
     tree: Mapping[str, object], changes: Mapping[str, object]
 ) -> Iterator[tuple[Keys, object]]:
-    """Yields the places in a tree whose values `merge` would replace, and these."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
         if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):
@@ -379,15 +390,10 @@ def _resolved(
     point: grid.Point,
     scenario: S,
 ) -> S:
-    """Returns the scenario of a variant at a sweep point.
-
-    Raises:
-        VariantError: It gives no valid scenario; blames the variant if it is none
-            without the sweep.
-    """
+    """Returns the scenario of a variant at a sweep point."""
     kind, swept = type(scenario), tree
-    for key, (value, _) in point.items():
-        swept = replace(swept, tuple(key.split(".")), value)
+    for key, each in point.items():
+        swept = replace(swept, tuple(key.split(".")), each.value)
     try:
         return kind.model_validate(swept)
     except ValidationError as error:

@@ -15,7 +15,7 @@ from ..parts.lazy import attach
 if TYPE_CHECKING:
     from .comparing import compare
     from .planning import Task, plan, planned
-    from .running import resume, simulate, sweep
+    from .running import resume, simulate
     from .tuning import tune
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -41,13 +41,7 @@ FORMAT = 1
 
 
 class TaskCheckpoint:
-    """Keeps the state of a task, and finds it again.
-
-    Args:
-        task: Task of a study.
-        folder: Folder of the study.
-        disk: Disk of the folder.
-    """
+    """Keeps the state of a task, and finds it again."""
 
     def __init__(self, task: Task, folder: Path, disk: Disk) -> None:
         self._task, self._folder, self._disk = task, folder, disk
@@ -66,9 +60,6 @@ class TaskCheckpoint:
         Args:
             state: State of the task, with that of its `writer`, all of whose parts
                 must survive a loss of power as well.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
         """
         whole = {**self._about, **state}
         for name, mine in state["writer"]["parts"].items():
@@ -119,15 +110,6 @@ def work(
     """Executes one task and writes its tables.
 
     Whatever goes wrong in it ends its own runs alone, as failed.
-
-    Args:
-        task: Task of a study.
-        folder: Folder of the study.
-        progress: Called with how far it is.
-        disk: Disk of the folder.
-
-    Returns:
-        What is to be known of the end of each run, and the files of their rows.
 
     Raises:
         StudyError: the disk is full, the folder cannot be written, or the session
@@ -267,11 +249,6 @@ class Workers(Protocol):
     ) -> Iterator[tuple[int, Done]]:
         """Yields the result of each task as it ends.
 
-        Args:
-            tasks: Tasks to execute, in this order as far as possible.
-            folder: Folder of the study.
-            report: Called with how far each task is.
-
         Raises:
             WorkerDiedError: a process was killed. What has not been yielded is to be
                 executed again.
@@ -294,16 +271,6 @@ def execute(
     find those of the others in the cache. Where
     a process is killed, the tasks that it may have been at are executed one by one; the
     one that kills its process again has failed.
-
-    Args:
-        tasks: Tasks of a study.
-        folder: Folder of the study.
-        workers: Processes that execute them.
-        progress: Called with how far all tasks are.
-        disk: Disk of the folder.
-
-    Raises:
-        UserError: the folder cannot be written.
     """
     if not tasks:
         return
@@ -376,11 +343,7 @@ def _alone(
 
 
 class Here:
-    """This very process.
-
-    Args:
-        disk: Disk of the studies.
-    """
+    """This very process."""
 
     def __init__(self, disk: Disk = DISK) -> None:
         self._disk = disk
@@ -394,12 +357,7 @@ class Here:
 
 
 class Processes:
-    """Processes of this machine.
-
-    Args:
-        jobs: How many at most.
-        meanwhile: Called once they are at work, in this one, which else only waits.
-    """
+    """Processes of this machine."""
 
     def __init__(
         self, jobs: int, meanwhile: Callable[[], object] = lambda: None
@@ -450,13 +408,7 @@ def _work_elsewhere(
 def chosen(
     tasks: list[Task], jobs: int, meanwhile: Callable[[], object] = lambda: None
 ) -> Workers:
-    """Returns the executor of some tasks: of this machine, unless another is given.
-
-    Args:
-        tasks: Tasks of a study.
-        jobs: Number of processes on this machine.
-        meanwhile: Called in this process while others of this machine are at work.
-    """
+    """Returns the executor of some tasks: of this machine, unless another is given."""
     if (others := processes.others()) is not None:
         return others
     return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

@@ -46,11 +46,7 @@ SHORT = 12
 
 
 def check_files(folder: Path, manifest: Manifest, read: Inputs) -> None:
-    """Refuses files that do not hold what they held when the study was started.
-
-    Raises:
-        StudyError: one line with the file, what is wrong and the remedy.
-    """
+    """Refuses files that do not hold what they held when the study was started."""
     known = manifest["inputs"]
     for name, now in read.named.items():
         then = known.get(name)
@@ -66,11 +62,6 @@ def check_files(folder: Path, manifest: Manifest, read: Inputs) -> None:
 
 def other_files(manifest: Manifest, read: Inputs, scenario: Config | None) -> str:
     """Returns a file that a data set no longer finds, or finds now and did not then.
-
-    Args:
-        manifest: Manifest of the study.
-        read: Files that its runs read now.
-        scenario: Scenario of a run that is not as it was.
 
     Returns:
         The end of a message; "" where that is not what differs.
@@ -94,11 +85,7 @@ def other_files(manifest: Manifest, read: Inputs, scenario: Config | None) -> st
 
 
 def check_modules(folder: Path, manifest: Manifest, read: Inputs) -> None:
-    """Refuses modules whose code is not that with which the study was started.
-
-    Raises:
-        StudyError: one line with the module, what is wrong and the remedy.
-    """
+    """Refuses modules whose code is not that with which the study was started."""
     known = manifest["modules"]
     for name, now in read.modules.items():
         then = known.get(name)
@@ -128,11 +115,7 @@ def _import(then: Tree, now: Content) -> tuple[str, str, str] | None:
 
 
 def check_program(folder: Path, manifest: Manifest, read: Inputs) -> None:
-    """Refuses another program, or other libraries, than the study was started with.
-
-    Raises:
-        StudyError: one line with the first that differs and the remedy.
-    """
+    """Refuses another program, or other libraries, than the study was started with."""
     made, here = manifest["environment"], of_this_program(read.libraries)
     now = here["environment"]
     for name in (*LIBRARIES, *read.libraries):
@@ -155,11 +138,7 @@ def check_program(folder: Path, manifest: Manifest, read: Inputs) -> None:
 
 
 def programs(read: Inputs) -> dict[str, str | None]:
-    """Returns what tells apart the programs by which processes execute runs.
-
-    Args:
-        read: Files and modules that the runs read.
-    """
+    """Returns what tells apart the programs by which processes execute runs."""
     return program((*LIBRARIES, *read.libraries))
 
 
@@ -168,9 +147,6 @@ def check_worker(planned: Mapping[str, str | None]) -> None:
 
     Args:
         planned: What `programs` has returned there; nothing if any program may.
-
-    Raises:
-        StudyError: one line with the first that differs and the remedy.
     """
     here = program(tuple(name for name in planned if name != CODE))
     for name, was in planned.items():
@@ -185,11 +161,7 @@ def check_worker(planned: Mapping[str, str | None]) -> None:
 
 
 def of_this_program(also: Sequence[str] = ()) -> Provenance:
-    """Returns the entries of a manifest on the program, its libraries, the machine.
-
-    Args:
-        also: Installed modules that code of the user's own imports.
-    """
+    """Returns the entries of a manifest on the program, its libraries, the machine."""
     import jax
 
     return provenance(

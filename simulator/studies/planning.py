@@ -109,10 +109,6 @@ def plan(runs: list[Run], *, backend: str) -> list[Task]:
     local steps of their own. Batching others would gain less than half where the model
     is tiny, lose where it is not, and make a run's last digits depend on how many
     replicates there are.
-
-    Args:
-        runs: Runs of a study.
-        backend: JAX's name of the device, `cpu` or another.
     """
     groups: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
@@ -211,10 +207,6 @@ def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:
     A study that is extended does not repeat what has ended. So new runs may miss the
     company of old ones, and the other way round; float32 numbers of such runs may
     differ in their last digits from those of a study of all runs.
-
-    Args:
-        runs: Runs of the whole study.
-        tasks: Tasks by which they were or are executed.
     """
 
     def company(tasks: list[Task]) -> dict[int, tuple[str, frozenset[int]]]:
@@ -249,12 +241,7 @@ def check(runs: list[Run]) -> None:
 
 
 def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
-    """Returns how runs will be executed on this machine.
-
-    Args:
-        runs: Runs that were checked.
-        first: Number of the first task.
-    """
+    """Returns how runs will be executed on this machine."""
     device.before_import()
     device.use_cores(processes(0))  # before JAX is asked for its devices
     import jax
@@ -355,13 +342,7 @@ def entry_of(run: Run, task: Task) -> Tree:
 def difference(
     then: Mapping[str, object], now: Mapping[str, object], leaving: tuple[str, ...] = ()
 ) -> str:
-    """Returns which entry of a scenario is not as it was; "" where all are.
-
-    Args:
-        then: Entries of the scenario as it was, as a manifest has them.
-        now: Entries as they are.
-        leaving: Entries at the top that do not count.
-    """
+    """Returns which entry of a scenario is not as it was; "" where all are."""
     first, second = (
         {k: v for k, v in without_nothing(tree).items() if k not in leaving}
         for tree in (then, now)

@@ -2,11 +2,15 @@
 
 import datetime as dt
 import html
+import shutil
 import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from ..parts.errors import one_line
 from ..parts.progress import Speed, StudyProgress
 
 if TYPE_CHECKING:
@@ -61,21 +65,15 @@ def silent(progress: StudyProgress) -> None:
 
 
 def bar(name: str) -> Progress:
-    """Returns what shows how far a study is, if this is a notebook; else what does not.
-
-    Args:
-        name: Name of the study.
-    """
+    """Returns what shows how far a study is: a bar, or nothing outside a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if not hasattr(shell, "kernel"):  # a terminal, or no IPython at all
-        return silent
-    return NotebookBar(name)
+    if hasattr(shell, "kernel"):
+        return NotebookBar(name)
+    return TerminalBar(name) if sys.stderr.isatty() else silent
 
 
-class NotebookBar:
-    """A bar that is drawn in the cell's output, in place of the one before.
-
-    A bar of `rich` would need ipywidgets.
+class TerminalBar:
+    """A line of standard error that is written again and again.
 
     Args:
         name: Name of the study.
@@ -85,24 +83,40 @@ class NotebookBar:
         self._name, self._speed = name, Speed()
         self._since = time.monotonic()
         self._shown_at = -EVERY_S
-        self._handle: DisplayHandle | None = None
 
     def __call__(self, now: StudyProgress) -> None:
-        """Draws how far the study is, twice a second at most, and at its end."""
+        """Shows how far the study is, twice a second at most, and at its end."""
         spent = time.monotonic() - self._since
         over = now.ended >= now.runs
-        said = [f"{100 * now.fraction:.0f} %", self._speed.words(now)]
+        words = [f"{100 * now.fraction:.0f} %", self._speed.words(now)]
         if not over and spent - self._shown_at < EVERY_S:
             return
         self._shown_at = spent
         if over:
-            said.append(f"took {dt.timedelta(seconds=round(spent))}")
-        text = f"{self._name}: {', '.join(filter(None, said))}"
-        label = html.escape(text)
-        bar = f'<progress max="1" value="{now.fraction:.4f}" aria-label="{label}">'
-        self._show({"text/plain": text, "text/html": f"{bar}</progress> {label}"})
+            words.append(f"took {dt.timedelta(seconds=round(spent))}")
+        text = f"{self._name}: {', '.join(filter(None, words))}"
+        self._show(one_line(text), now.fraction, over=over)
 
-    def _show(self, shown: dict[str, str]) -> None:
+    def _show(self, text: str, fraction: float, *, over: bool) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        end = "\n" if over else ""
+        sys.stderr.write(f"\r{text[:width]:{width}}{end}")
+        sys.stderr.flush()
+
+
+class NotebookBar(TerminalBar):
+    """A bar that is drawn in the cell's output, in place of the one before.
+
+    A bar of `rich` would need ipywidgets.
+    """
+
+    _handle: "DisplayHandle | None" = None
+
+    @override
+    def _show(self, text: str, fraction: float, *, over: bool) -> None:
+        label = html.escape(text)
+        bar = f'<progress max="1" value="{fraction:.4f}" aria-label="{label}">'
+        shown = {"text/plain": text, "text/html": f"{bar}</progress> {label}"}
         if self._handle is None:
             from IPython.display import display
 

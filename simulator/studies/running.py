@@ -1,5 +1,6 @@
 """Executes a study: begins it, continues one that was interrupted, or extends it."""
 
+import json
 import shutil
 import tempfile
 import warnings
@@ -23,9 +24,11 @@ from ..files.study.disk import explained, locked, replace
 from ..parts import functions
 from ..parts.errors import ScenarioError, StudyError, one_line
 from ..problem.data.parts import Data
+from ..scenario import overrides
 from ..scenario.reading import read, validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
+from ..scenario.synonyms import Synonyms
 from ..scenario.tuning import refuse_untuned
 from . import executors, origins, planning, staged
 from .executors import FAILURES, TIMELINES, Workers
@@ -78,7 +81,7 @@ def with_objects(
         changes["server"] = {"width": had.width, "views": had.views, "build": named}
     if not changes:
         return scenario
-    tree = scenario.model_dump(mode="json", exclude_unset=True)
+    tree = _entries(scenario)
     return validated({**tree, "problem": {**tree["problem"], **changes}})
 
 
@@ -145,6 +148,8 @@ def simulate(
     scenario: Source,
     folder: str | Path | None = None,
     *,
+    replace: Mapping[str, object] | None = None,
+    replicates: int | None = None,
     data: Given | None = None,
     model: object = None,
     loss: object = None,
@@ -171,6 +176,10 @@ def simulate(
         scenario: Scenario to simulate.
         folder: Folder for the study; by default a temporary one, which lives as long
             as the result.
+        replace: Entries that take the place of the scenario's, by dotted keys, such as
+            `{"clients.number": 8, "sweep.algorithm.step_size": [0.1, 0.2]}`; None
+            removes one.
+        replicates: Replicates of every group; by default the scenario's.
         data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
             order, to be used in place of the scenario's data; kept in the folder, so
             that the study can be repeated. A mapping in place of `x` is of several
@@ -193,8 +202,8 @@ def simulate(
         evaluate: Function from weights and test rows to metrics by name, likewise.
         jobs: Number of processes that share the runs; 0 for one a core.
         progress: Called with how far what is left is, a
-            `studies.progress.StudyProgress`; by default a bar in a notebook, and
-            nothing elsewhere.
+            `studies.progress.StudyProgress`; by default a bar in a notebook or
+            terminal, and nothing elsewhere.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
         until_decided: Judge that says whether every claim is decided, such as
@@ -213,6 +222,11 @@ def simulate(
         UserError: something in the scenario, the data or the folder is wrong, or every
             run failed.
     """
+    if replicates is not None:
+        replace = {**(replace or {}), "replicates": replicates}
+    for key, value in (replace or {}).items():
+        text = json.dumps(value, default=np.generic.item)
+        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {}, Scenario)
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = with_objects(
@@ -257,37 +271,6 @@ def simulate(
     return study
 
 
-def sweep(
-    scenario: Source,
-    over: Mapping[str, object],
-    folder: str | Path | None = None,
-    *,
-    replicates: int | None = None,
-    **options: Any,
-) -> Study:
-    """Runs a scenario for several values of some of its entries.
-
-    Args:
-        scenario: Scenario to simulate.
-        over: Dotted keys and the values that each takes, or anything else that stands
-            under `sweep:` in a scenario; added to the scenario's own sweep.
-        folder: Folder for the study, as in `simulate`.
-        replicates: Replicates of every point; by default the scenario's.
-        options: Further arguments of `simulate`.
-
-    Returns:
-        The study, whose frames have a column for each key.
-
-    Raises:
-        UserError: one of the reasons of `simulate`.
-    """
-    tree = scenario_from(scenario).model_dump(mode="json", exclude_unset=True)
-    tree["sweep"] = {**tree.get("sweep", {}), **over}
-    if replicates is not None:
-        tree["replicates"] = replicates
-    return simulate(tree, folder, **options)
-
-
 def resume(folder: str | Path, **options: Any) -> Study:
     """Runs what is left of a study: what was interrupted, and what failed.
 
@@ -320,25 +303,17 @@ def where_started(folder: str | Path) -> Iterator[None]:
 
     They start from the current folder if that one is gone, as after a move.
 
-    Args:
-        folder: Folder of the study.
-
     Raises:
         StudyError: there is none in it.
     """
     working = Path(load(folder).manifest.get("working_folder", ""))
     working = working if working.is_dir() else Path()
-    places = working.absolute(), files.data_folder().absolute()
-    with files.looking_in(files.Places(*map(str, places))):
+    with files.looking_in(working.absolute(), files.data_folder().absolute()):
         yield
 
 
 def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
     """Returns the scenario of a study in a folder.
-
-    Args:
-        folder: That of the study.
-        command: Command that asks, for the message where a user's module is missing.
 
     Raises:
         StudyError: there is none, or a timeline without numerics.
@@ -373,6 +348,13 @@ def scenario_from(source: Source) -> Scenario:
     return validated(source) if isinstance(source, Mapping) else read(source)
 
 
+def _entries(source: Source) -> dict[str, Any]:
+    """Returns what is written in a scenario, as nested mappings."""
+    if isinstance(source, Mapping):
+        return Synonyms(Scenario).replaced(source)
+    return scenario_from(source).model_dump(mode="json", exclude_unset=True)
+
+
 def _grown(
     stages: Iterator[Scenario],
     execute: Callable[..., Study],
@@ -402,14 +384,6 @@ def run(
     checkpoint_s: float | None = None,
 ) -> Study:
     """Executes what is left of a study in its locked folder.
-
-    Args:
-        scenario: Scenario of the study.
-        path: Path of its folder.
-        workers: Function that returns the executor of some tasks.
-        progress: Called with how far what is left is.
-        disk: Disk of the folder.
-        checkpoint_s: Real seconds from one keeping of a state to the next, or None.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -448,13 +422,6 @@ def started(
     checkpoint_s: float | None = None,
 ) -> tuple[StudyFolder, list[Task]]:
     """Plans what is left of a study, and writes that into its locked folder.
-
-    Args:
-        scenario: Scenario of the study.
-        path: Path of its folder.
-        disk: Disk of the folder.
-        shared: Whether any processes may take the tasks, by the folder alone.
-        checkpoint_s: As in `run`.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.

@@ -56,12 +56,7 @@ class WorldSource(Protocol):
         ...
 
     def write(self, writer: Writer, *, whole: bool) -> Iterator[float]:
-        """Writes it; yields the fraction that is written, and completes its entry.
-
-        Args:
-            writer: Writer of the tables.
-            whole: Whether everything is kept, or statistics alone.
-        """
+        """Writes it; yields the fraction that is written, and completes its entry."""
         ...
 
 
@@ -117,12 +112,6 @@ def record(
 ) -> Study:
     """Simulates the world of every run of a scenario, and writes the timelines.
 
-    Args:
-        scenario: Scenario with or without numerics.
-        folder: New or empty folder.
-        progress: Called with the fraction that is simulated.
-        made: Returns the timeline of a run.
-
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
     """
@@ -140,13 +129,7 @@ def sources_of(
     first: int = 0,
     made: Callable[[Run], RunTimeline] = timeline,
 ) -> list[TimelineSource]:
-    """Returns the runs of a scenario, as worlds that are to be written.
-
-    Args:
-        scenario: Scenario with or without numerics, whose files are held.
-        first: Number of the first of them.
-        made: Returns the timeline of a run.
-    """
+    """Returns the runs of a scenario, as worlds that are to be written."""
     found = [_source(run, made(run)) for run in expand(scenario)]
     for number, source in enumerate(found, first):
         source.entry["run"] = number
@@ -252,11 +235,7 @@ def write_held(
 
 
 def _clear(folder: Path) -> None:
-    """Removes a timeline that was cut short; refuses everything else.
-
-    Raises:
-        StudyError: there is something else.
-    """
+    """Removes a timeline that was cut short; refuses everything else."""
     names = {*DISK.names(folder)}
     others = {name for name in names - LEFT if journal_session(name) is None}
     if others or (NAME in names and not _was_cut_short(folder)):

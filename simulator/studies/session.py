@@ -19,10 +19,6 @@ from ..parts.errors import StudyError
 class StudySession:
     """A session in which the study of a folder is written.
 
-    Args:
-        path: Path of the folder, whose lock is held.
-        disk: Disk of the folder.
-
     Attributes:
         manifest: Manifest of the study, once it is opened.
     """
@@ -34,11 +30,7 @@ class StudySession:
         self._place: Hashable = None
 
     def open(self, manifest: Manifest) -> None:
-        """Begins a session: writes the manifest of the study.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
-        """
+        """Begins a session: writes the manifest of the study."""
         self.manifest = manifest
         with explained(self.path):
             self.disk.write(journal_of(self.path, manifest["session"]), b"")
@@ -55,11 +47,7 @@ class StudySession:
                     self.disk.remove(self.path / name)
 
     def note_ends(self, ends: Ends, files: Files) -> None:
-        """Notes that runs have ended, and the files that hold their rows.
-
-        Raises:
-            StudyError: the disk is full, the folder cannot be written, or is gone.
-        """
+        """Notes that runs have ended, and the files that hold their rows."""
         if self.disk.identity(self.path / NAME) != self._place:
             raise StudyError(
                 f"{self.path}: must stay in place while its study is run, but was "
@@ -70,11 +58,7 @@ class StudySession:
         self._append({"ends": ends, "parts": files})
 
     def note_joined(self, files: Files) -> None:
-        """Notes that a file replaces all others of its table, which are removed then.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
-        """
+        """Notes that a file replaces all others of its table, which then go."""
         self._append({"ends": {}, "joined": files})
         with explained(self.path):
             self.disk.sync(journal_of(self.path, self.manifest["session"]))
@@ -96,11 +80,7 @@ class StudySession:
         self._close()
 
     def end(self) -> Study:
-        """Joins the tables' parts and says that nothing is left to be run.
-
-        Raises:
-            StudyError: rows are missing or damaged, or the disk is full.
-        """
+        """Joins the tables' parts and says that nothing is left to be run."""
         rows: Counter[str] = Counter()
         for entry in self.manifest["runs"]:
             rows.update(entry.get("rows", {}))

@@ -16,10 +16,6 @@ def memory(tasks: list[Task], jobs: int) -> tuple[int, int, int]:
     Models and registers are counted exactly, from the shapes that their programs have;
     one task of each shape is looked at.
 
-    Args:
-        tasks: Tasks of a study whose runs were checked.
-        jobs: Number of processes, or 0 for one a core.
-
     Returns:
         Number of processes at the same time; bytes of each for the largest data set
         that it learns from, once as it was read and once as it lies on the device; and
@@ -48,9 +44,6 @@ def memory(tasks: list[Task], jobs: int) -> tuple[int, int, int]:
 
 def sizes(tasks: list[Task]) -> dict[tuple[str, str, str], list[str]]:
     """Returns the distinct sizes of a study's models and jobs, in order.
-
-    Args:
-        tasks: Tasks of a study whose runs were checked.
 
     Returns:
         Variants that have each size: name of the data, how its features are scaled,

@@ -30,9 +30,6 @@ def looks(most: int) -> tuple[int, ...]:
 
     None but the last one is more than four fifths of it.
 
-    Args:
-        most: Replicates of the last look.
-
     Raises:
         StudyError: there are too few of them to decide anything.
     """

@@ -148,11 +148,7 @@ class StudyFolder(StudySession):
         return found
 
     def planned(self, runs: list[Run]) -> list[Task]:
-        """Returns the tasks that were planned here, whether they have ended or not.
-
-        Args:
-            runs: Numbered.
-        """
+        """Returns the tasks that were planned here, whether they have ended or not."""
         members: dict[int, list[Run]] = {}
         for run in runs:
             if (entry := self._entries.get(run.number)) is not None:
@@ -198,9 +194,6 @@ class StudyFolder(StudySession):
                 would have executed together with others; by default those that were
                 noted before.
             shared: Whether any processes may take the tasks, by this folder alone.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
         """
         known = None if self.is_new else self.manifest
         files = known["parts"] if known else {}
@@ -311,11 +304,7 @@ class StudyFolder(StudySession):
                 )
 
     def note(self, done: Done) -> None:
-        """Notes the result of a task.
-
-        Raises:
-            StudyError: the disk is full, the folder cannot be written, or is gone.
-        """
+        """Notes the result of a task."""
         for number, end in done.ends.items():
             self._entries[number].update(end)
         self.note_ends(done.ends, done.files)
@@ -329,12 +318,7 @@ class StudyFolder(StudySession):
             self.disk.remove_folder(self.path / name)
 
     def _other(self, entry: Tree, scenario: Scenario | None = None) -> StudyError:
-        """Returns why a run of this folder is none of a scenario's.
-
-        Args:
-            entry: Entry of the run in the manifest.
-            scenario: Scenario of the run of the same name, if there is one.
-        """
+        """Returns why a run of this folder is none of a scenario's."""
         files = origins.other_files(self.manifest, self.inputs, scenario)
         if files:
             return StudyError(
@@ -354,22 +338,14 @@ class StudyFolder(StudySession):
         )
 
     def check_versions(self) -> None:
-        """Refuses to continue with another program, other libraries or modules.
-
-        Raises:
-            StudyError: naming the first that differs.
-        """
+        """Refuses to continue with another program, other libraries or modules."""
         if self._entries:
             origins.check_modules(self.path, self.manifest, self.inputs)
             origins.check_program(self.path, self.manifest, self.inputs)
 
 
 def refuse_others(folder: Path, disk: Disk = DISK) -> None:
-    """Refuses a folder that holds other things than a study, or the start of one.
-
-    Raises:
-        StudyError: it does.
-    """
+    """Refuses a folder that holds other things than a study, or the start of one."""
     try:
         if disk.exists(folder / NAME):
             return

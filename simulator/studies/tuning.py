@@ -325,10 +325,6 @@ def library() -> Any:
 class Proposals:
     """Proposes points by Optuna's tree-structured Parzen estimator.
 
-    Args:
-        tune: What is searched.
-        seed: Seed of the study.
-
     Raises:
         UserError: Optuna is not installed.
 

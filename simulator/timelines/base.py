@@ -202,12 +202,7 @@ class RunTimeline(ABC):
 
 
 class Ending:
-    """What a timeline's chunks say of its end.
-
-    Args:
-        num_clients: Clients that take part.
-        least: Clients without which there is no further commit.
-    """
+    """What a timeline's chunks say of its end."""
 
     def __init__(self, num_clients: int, least: int) -> None:
         self._num_clients, self._least = num_clients, least

@@ -25,11 +25,6 @@ def chunks(timeline: RunTimeline, num_rows: int, folder: Path) -> Iterator[Chunk
 
     Where what was kept is damaged or gone, it is played from there on.
 
-    Args:
-        timeline: Timeline of a run.
-        num_rows: Most rows of a chunk.
-        folder: Folder of the timelines that are kept.
-
     Raises:
         ScenarioError: there can be no such timeline.
     """

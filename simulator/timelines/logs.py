@@ -22,9 +22,6 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 class LogTable:
     """The rows of a log as they were written, and what refuses one of them.
 
-    Args:
-        path: File with one of the suffixes `SUFFIXES`.
-
     Raises:
         DataError: there is no such file, or it is no table.
     """
@@ -39,14 +36,7 @@ class LogTable:
         row: str,
         remedy: str = "add or rename it",
     ) -> None:
-        """Refuses missing and unknown columns, and a log without rows.
-
-        Args:
-            needed: Columns that there must be.
-            optional: Columns that there may be.
-            row: What a row stands for, for the message.
-            remedy: What to do where a column is missing.
-        """
+        """Refuses missing and unknown columns, and a log without rows."""
         path, frame = self.path, self.frame
         known = (*needed, *optional)
         for name in needed:
@@ -68,27 +58,19 @@ class LogTable:
 
     def numbers(self, name: str) -> Float64[np.ndarray, " n"]:
         """Returns a column as numbers, NaN where there is none."""
-        return self._numeric(name).astype(np.float64).to_numpy(na_value=np.nan)
-
-    def _numeric(self, name: str) -> "pd.Series":
         import pandas as pd
 
         try:
-            return pd.to_numeric(self.frame[name], errors="coerce")
+            found = pd.to_numeric(self.frame[name], errors="coerce")
         except OverflowError:
             raise DataError(
                 f"{self.path}: column {name} must have numbers of at most 64 bits, got "
                 f"a longer one; correct it"
             ) from None
+        return found.astype(np.float64).to_numpy(na_value=np.nan)
 
     def refuse(self, wrong: object, what: str, name: str, remedy: str) -> None:
         """Refuses the first row that is wrong, with what stands in a column of it.
-
-        Args:
-            wrong: Of each row, whether it is wrong.
-            what: What it must be.
-            name: The column.
-            remedy: What to do.
 
         Raises:
             DataError: some row is wrong.
@@ -109,27 +91,13 @@ class LogTable:
         return int(self.frame.index[row]) + first  # of rows that are left, too
 
     def refuse_units(self, seconds: Float64[np.ndarray, " n"], name: str) -> None:
-        """Refuses times that are no seconds.
-
-        Args:
-            seconds: Times of all rows; NaN where there is none.
-            name: Their column.
-
-        Raises:
-            DataError: one is so late or early that it is of a smaller unit.
-        """
+        """Refuses times that are no seconds."""
         what = f"must have {name} in seconds, at most {LATEST:g}"
         remedy = "divide all times by 1000, 1e6 or 1e9"
         self.refuse(np.abs(seconds) > LATEST, what, name, remedy)
 
     def refuse_row(self, row: int, what: str, remedy: str) -> NoReturn:
-        """Refuses a row.
-
-        Args:
-            row: Its number from 0.
-            what: What it must be, and what it is.
-            remedy: What to do.
-        """
+        """Refuses a row."""
         where = "row" if self.path.suffix == ".parquet" else "line"
         raise DataError(f"{self.path}: {where} {self.number(row)}: {what}; {remedy}")
 
@@ -156,11 +124,7 @@ def _read(path: Path) -> "pd.DataFrame":
 
 
 def _objects(path: Path) -> Iterator[dict[str, object]]:
-    """Yields the objects of a file of JSON lines, as they are written.
-
-    Raises:
-        ValueError: a line is none.
-    """
+    """Yields the objects of a file of JSON lines, as they are written."""
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -173,11 +137,7 @@ def _objects(path: Path) -> Iterator[dict[str, object]]:
 
 
 def _check_size(path: Path) -> None:
-    """Refuses a log that would take too much memory.
-
-    Raises:
-        ValueError: the log is too large; in one line.
-    """
+    """Refuses a log that would take too much memory."""
     from pyarrow import parquet
 
     size = path.stat().st_size

@@ -236,12 +236,7 @@ class SimulatedTimeline(RunTimeline):
         return known + (least - known) % TOGETHER
 
     def _played(self, num_rows: int, registers: int | None = None) -> Iterator[Chunk]:
-        """Plays the world by SimPy.
-
-        Args:
-            num_rows: Most rows of a chunk.
-            registers: Registers that it may have; by default `num_registers`.
-        """
+        """Plays the world by SimPy."""
         protocol, world = self.protocol, self._new_world()
         recorder = self._new_recorder(world)
         recorder.notes_reads = self.notes_reads

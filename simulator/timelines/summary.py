@@ -203,11 +203,7 @@ class Summary:
         self._compute(done, done.computed_time)
 
     def finish(self, virtual_s: float) -> None:
-        """Counts what was still under way when the run ended.
-
-        Args:
-            virtual_s: Virtual seconds of the whole run.
-        """
+        """Counts what was still under way when the run ended."""
         rest = self._computing
         computing = np.isnan(rest.computed_time) & (rest.outcome == Outcome.IN_FLIGHT)
         computed = np.where(computing, virtual_s, rest.computed_time)
@@ -384,14 +380,7 @@ class WholeRecord:
 
 
 class Statistics:
-    """Statistics alone.
-
-    Args:
-        run: Number of the run.
-        summary: Statistics of the run.
-        names: Columns of the table `clients` that name each client.
-        writer: Writer of the tables.
-    """
+    """Statistics alone."""
 
     def __init__(
         self, run: int, summary: Summary, names: dict[str, Categorical], writer: Writer

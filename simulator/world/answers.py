@@ -6,7 +6,7 @@ kept, so that the same world can be played again without numerics.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -73,16 +73,6 @@ Columns = tuple[np.ndarray, ...]
 """Clients, and what was asked for of each."""
 
 
-class LogState(TypedDict):
-    """What an `AnswerLog` is restored from."""
-
-    ends: np.ndarray
-    given: list[np.ndarray]
-    open: list[np.ndarray]
-    metrics: np.ndarray
-    last: dict[str, float]
-
-
 class AnswerLog:
     """All answers of a run, as long as it lasts.
 
@@ -143,7 +133,7 @@ class AnswerLog:
             f"whose recorded timeline can be replayed"
         )
 
-    def state(self) -> LogState:
+    def state(self) -> dict[str, Any]:
         """Returns everything: arrays, numbers and words."""
         given = [columns for columns, _ in self._given]
         return {
@@ -154,7 +144,7 @@ class AnswerLog:
             "last": self._metrics,
         }
 
-    def restore(self, state: LogState) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `state` has returned."""
         self._open, self._metrics = [tuple(state["open"])], state["last"]
         parts = (np.split(column, state["ends"])[:-1] for column in state["given"])

@@ -36,10 +36,6 @@ class Availability(Part):
     def check(self, num_clients: int, name: str) -> None:
         """Refuses what `num_clients` clients cannot have.
 
-        Args:
-            num_clients: Number of clients of the group.
-            name: Dotted key of the entry, for messages.
-
         Raises:
             LocatedError: Saying what and what to do.
         """
@@ -97,12 +93,6 @@ class Traced(Availability):
     default a client is gone after its last interval."""
 
     def make(self, population: Population) -> Presence:
-        """Reads the intervals.
-
-        Raises:
-            DataError: a file that is not there or damaged, or lacks a column.
-            ScenarioError: intervals that end before they start, or overlap.
-        """
         path = files.located(self.path, "clients.availability.path")
         columns = measurements(path, ("client", "start", "end"))
         owner, start, end = (columns[name] for name in ("client", "start", "end"))

@@ -298,7 +298,7 @@ class Clients(Behaviour):
     says, or `job.steps` in a world without one."""
     world: WorldName | None = None
     """A system of the theory or of a recorded log, by its name. It sets the durations
-    of jobs."""
+    of jobs; `stalesim list worlds` shows them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -434,13 +434,7 @@ def table_mistake(
 def tariffs(
     clients: "Clients", everyone: Population, job: "Workload"
 ) -> "list[Tariff]":
-    """Returns the tariffs of groups of clients.
-
-    Args:
-        clients: Clients of the scenario.
-        everyone: All clients, and the run's random numbers.
-        job: Size of a job's messages.
-    """
+    """Returns the tariffs of groups of clients."""
     found = []
     for first, size, part in clients.behaviours(everyone.size):
         own = everyone._replace(size=size, first=first)
@@ -472,11 +466,6 @@ def check_rates(
     clients: "Clients | None", protocol: "Protocol", num_clients: int
 ) -> None:
     """Refuses rates that no record tells how to count.
-
-    Args:
-        clients: Clients of the scenario.
-        protocol: Its protocol.
-        num_clients: Number of clients.
 
     Raises:
         LocatedError: Something does not fit; the message says where and what to do.

@@ -32,12 +32,7 @@ class Concurrency(Part):
 
 
 class Limited(Feature):
-    """A limit of jobs under way that changes with each arrival.
-
-    Args:
-        world: World of the clients.
-        rule: Rule by which it changes.
-    """
+    """A limit of jobs under way that changes with each arrival."""
 
     course: ClassVar[JobCourse] = JobCourse.PLAIN
     in_ticks = True

@@ -99,9 +99,6 @@ class Way:
 
     Between its read and its arrival it computes, and nothing else.
 
-    Args:
-        cycle: The cycle, whose callbacks it calls.
-
     Attributes:
         begin: Lets a client begin: it idles, then asks for work.
         resume: Lets a client ask again that was not admitted.

@@ -12,7 +12,7 @@ from .clients import Behaviour, Clients
 from .laws.base import AlternatingLaws, AnyLaw, Draws, DurationSampler, Population
 from .laws.scaled import SummedSampler
 from .presence import Renewal
-from .streams import Purpose, Streams
+from .streams import Purpose
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ class StageDelays:
     Args:
         law: Sampler of the durations.
         purpose: Purpose of the stage's draws, part of their key.
-        streams: Random streams of the run.
-        num_clients: Number of clients.
+        population: The clients.
         tick: Seconds of one tick, or None for a clock in seconds.
-        first: Number of the first client.
         each: Draws that a duration takes.
     """
 
@@ -46,14 +44,12 @@ class StageDelays:
         self,
         law: DurationSampler,
         purpose: Purpose,
-        streams: Streams,
-        num_clients: int,
+        population: Population,
         tick: Fraction | None,
-        first: int = 0,
         each: int = 1,
     ) -> None:
-        self._law, self._purpose, self._streams = law, purpose, streams
-        self._tick, self._first = tick, first
+        num_clients, self._streams, self._first, _ = population
+        self._law, self._purpose, self._tick = law, purpose, tick
         # Four at least, or a block might hold none that comes after its position.
         self._size = max(block_size(num_clients) // each, 4)
         self._ahead: dict[int, int | float] = {}
@@ -179,10 +175,9 @@ class ClientGroup:
     def _stage(
         self, law: DurationSampler, purpose: Purpose, tick: Fraction | None
     ) -> StageDelays:
-        size, streams, first, _ = self.population
         adds = purpose == Purpose.COMPUTE and self._sums
         each = int(max(self.amounts)) if adds else 1
-        return StageDelays(law, purpose, streams, size, tick, first, each)
+        return StageDelays(law, purpose, self.population, tick, each)
 
 
 class Groups(list[ClientGroup]):
@@ -238,9 +233,9 @@ class Delays:
                 self.draws[purpose] = self._together(stages)
                 if purpose != Purpose.REFRESH:
                     self._stages.append(stages)
+        everyone = Population(world.num_clients, world.streams)
         for purpose, law in shared.items():
-            size = world.num_clients
-            stage = StageDelays(law, purpose, world.streams, size, world.tick)
+            stage = StageDelays(law, purpose, everyone, world.tick)
             self.draws[purpose] = stage.next
 
     def prefetch(self, clients: np.ndarray) -> None:

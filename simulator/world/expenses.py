@@ -163,7 +163,6 @@ class _Group:
         return np.broadcast_to(np.asarray(rate, np.float64), self._tariff["clients"])
 
     def _times(self, activity: str) -> tuple[Int[np.ndarray, " n"], Moments, Moments]:
-        """Returns client, start and end of an activity of each job."""
         first, last = (getattr(self._jobs, name) for name in ACTIVITIES[activity])
         over = np.where(np.isnan(self._ended), self._until, self._ended)
         end = np.minimum(np.where(np.isnan(last), over, last), self._until)

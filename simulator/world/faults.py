@@ -52,9 +52,6 @@ Sendings = tuple[
 class Losses(Lossless, Feature):
     """Uploads of a world in which some messages are lost, or arrive twice.
 
-    Args:
-        world: World of the clients.
-
     Attributes:
         timeouts: Seconds between two sendings of each client's messages; 0 where none
             is lost.

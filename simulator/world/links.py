@@ -74,9 +74,6 @@ class Bottleneck:
 class OwnLinks(Feature):
     """Links of the clients' own: a message's bytes take time on them.
 
-    Args:
-        world: World of the clients.
-
     Attributes:
         in_ticks: Whether no link takes time by bytes.
         seconds: Of each way on which some do, what it takes each client's message.
@@ -128,12 +125,7 @@ class SharedLink(Feature):
 
 
 class Queue(Feature):
-    """One server that serves arrivals in their order.
-
-    Args:
-        world: World of the clients.
-        config: Options of the server.
-    """
+    """One server that serves arrivals in their order."""
 
     in_ticks = True
 
@@ -190,11 +182,7 @@ class BudgetExhausted(Exception):  # noqa: N818
 
 
 class MessageBudget(Unlimited):
-    """Counts the messages that clients send; ends the run where one may send no more.
-
-    Args:
-        quota: Messages that may be sent.
-    """
+    """Counts the messages of clients; ends the run where one may send no more."""
 
     def __init__(self, quota: Quota) -> None:
         self._left, self._in_all = list(quota.each), quota.in_all

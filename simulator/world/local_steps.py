@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -27,12 +26,7 @@ class LocalStepsRule(Asking):
 
     @abstractmethod
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Starts to change them.
-
-        Args:
-            world: World that is about to be played.
-            steps: What is changed.
-        """
+        """Starts to change them."""
 
 
 class StepSchedule(LocalStepsRule):
@@ -61,16 +55,11 @@ class StepSchedule(LocalStepsRule):
         return self
 
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Plans all changes, each before what happens at its instant."""
         for value, at in zip(self.values, self.seconds, strict=True):
             clock = world.clock(at)
             if world.seconds([clock])[0] < at:  # between two ticks
                 clock = world.after(at)
-            world.call_first(clock, partial(_change, steps), value)
-
-
-def _change(steps: JobSteps, value: int) -> None:
-    steps.change(value)
+            world.call_first(clock, steps.change, value)
 
 
 class AdaComm(LocalStepsRule):
@@ -155,10 +144,6 @@ class _Falling:
 
 class GivenSteps(Feature):
     """Jobs whose local steps are given to them when they read.
-
-    Args:
-        world: World of the clients.
-        steps: Local steps of each job.
 
     Attributes:
         steps: As given.

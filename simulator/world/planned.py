@@ -83,15 +83,7 @@ class PlannedWay(Way):
     def _plan(
         self, client: int, started: float, computed: float, end: float, sending: Sending
     ) -> None:
-        """Plans the end of a job.
-
-        Args:
-            client: Number of its client, from 0.
-            started: Time at which it begins to compute.
-            computed: Time at which its message is sent first.
-            end: Time at which it arrives, or its client gives it up.
-            sending: How its message fares.
-        """
+        """Plans the end of a job."""
         world, sends = self._world, sending.sends
         gone = world.present_until(client, self._env.now)
         send = world.budget.expect(client)
@@ -247,12 +239,7 @@ with what to call when its contribution has arrived and when it is gone."""
 
 
 class HandedOutWay(WatchedWay):
-    """A way on which jobs are done elsewhere, whatever laws say of them.
-
-    Args:
-        cycle: The cycle, whose callbacks it calls.
-        hand_out: Has a job done.
-    """
+    """A way on which jobs are done elsewhere, whatever laws say of them."""
 
     def __init__(self, cycle: "Cycle", hand_out: HandOut) -> None:
         super().__init__(cycle)

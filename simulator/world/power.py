@@ -74,10 +74,6 @@ class PowerTable:
 def powers(config: Power, population: Population) -> list[Work]:
     """Returns how long some work of each client takes, by when it begins.
 
-    Args:
-        config: Table of the scenario.
-        population: The clients.
-
     Raises:
         DataError: A file that is not there or damaged, or whose table is none.
     """
@@ -96,11 +92,7 @@ def powers(config: Power, population: Population) -> list[Work]:
 
 
 class ComputingPower(Feature):
-    """Power that changes over time, where clients have such.
-
-    Args:
-        groups: Groups of clients.
-    """
+    """Power that changes over time, where clients have such."""
 
     def __init__(self, groups: "Groups") -> None:
         self._powers: list[Work | None] = []

@@ -33,15 +33,6 @@ class Preference(Asking):
         """Whether it gives those who are selected fewer local steps: never."""
         return False
 
-    def pool(self, config: Selection, world: "World") -> "PreferringPool":
-        """Returns the clients who wait to be selected.
-
-        Args:
-            config: Number of clients in flight, and how others are chosen.
-            world: World of the clients.
-        """
-        return PreferringPool(self, config, world)
-
     @abstractmethod
     def make(self, pool: "PreferringPool") -> Choose:
         """Returns what chooses in one run.
@@ -55,15 +46,15 @@ class PreferringPool(Pool):
     """The clients who wait to be selected; a preference chooses among them.
 
     Args:
-        prefer: The preference.
-        config: Number of clients in flight, and how others are chosen.
+        config: Number of clients in flight, the preference, and how others are chosen.
         world: World of the clients; it knows the answers of the numerics.
     """
 
-    def __init__(self, prefer: Preference, config: Selection, world: "World") -> None:
+    def __init__(self, config: Selection, world: "World") -> None:
         super().__init__(config, world)
+        assert config.prefer is not None
         self._position = 0
-        self._choose = prefer.make(self)
+        self._choose = config.prefer.make(self)
 
     @property
     def answers(self) -> Answers:
@@ -121,7 +112,6 @@ class PreferringPool(Pool):
         return next(iter(self.choose(1, now)), None)
 
     def ready(self, then: Then, argument: int) -> None:
-        """Calls a function as soon as what the preference asks for is known."""
         if self.world.answers is None:
             then(argument)
         else:

@@ -149,11 +149,7 @@ def since_all(presences: Sequence[Presence], client: int, time: float) -> float:
 
 
 class Presences(AlwaysThere, Feature):
-    """Presence of clients who come and go.
-
-    Args:
-        groups: Groups of clients.
-    """
+    """Presence of clients who come and go."""
 
     is_always = False
 

@@ -190,9 +190,6 @@ class Protocol(Asking):
 
         Analysis asks these and no protocol's name. A protocol replaces what differs.
 
-        Args:
-            num_clients: K.
-
         Returns:
             `entities`: who acts; `stages` and `resources`: names with the entry of the
             scenario that says how long each takes, or none; `queues`: where jobs or
@@ -222,11 +219,6 @@ class Protocol(Asking):
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         """Refuses clients and servers that do not fit.
-
-        Args:
-            clients: Clients of the scenario.
-            server: Server of the scenario.
-            n: Number of clients.
 
         Raises:
             LocatedError: saying where, what and what to do.

@@ -1,5 +1,6 @@
 """Who begins a job: everyone, selected clients, or arrivals of an open system."""
 
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -131,15 +132,6 @@ class Pool:
         self._candidates = drawn[::-1].tolist()
 
 
-def pool(world: "World", config: Selection | None) -> Pool | None:
-    """Returns the clients who wait to be selected, where a scenario selects some."""
-    if config is None:
-        return None
-    if config.prefer is None:
-        return Pool(config, world)
-    return config.prefer.pool(config, world)
-
-
 class Everyone:
     """Every client begins its next job when it is done with the one before.
 
@@ -181,7 +173,8 @@ class Selected(Everyone):
         self._pool, self._env = pool, pool.world.env
         self._in_flight, self._is_waiting = 0, False
         one_by_one = pool.refill == 1 and pool.config.in_flight_by is None
-        self._free = self._pass_on if one_by_one else self.leave
+        pass_on = partial(pool.ready, self._succeed, 0)
+        self._free = pass_on if one_by_one else self.leave
         self.again = self._give_back
 
     @override
@@ -204,9 +197,6 @@ class Selected(Everyone):
     def _give_back(self, client: int) -> None:
         self._pool.give_back(client)
         self._free()
-
-    def _pass_on(self) -> None:
-        self._pool.ready(self._succeed, 0)
 
     def _succeed(self, _: int) -> None:
         """Lets the next client begin in the place of one whose job is done."""
@@ -241,13 +231,7 @@ class Selected(Everyone):
 
 
 class OpenSystem(Selected):
-    """Jobs start at times of their own, of all clients together, however long they are.
-
-    Args:
-        pool: The clients who wait.
-        begin: Lets a client begin a cycle.
-        config: Times of the starts.
-    """
+    """Jobs start at times of their own, however long they are."""
 
     def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
         from .power import powers
@@ -259,18 +243,15 @@ class OpenSystem(Selected):
 
     @override
     def start(self) -> None:
-        self._world.call(self._gap(), self._offer, 0)
+        offer = partial(self._pool.ready, self._open)
+        self._world.call(self._gap(), offer, 0)
 
     @override
     def leave(self) -> None:
         self._in_flight -= 1
 
     def _gap(self) -> int | float:
-        """Returns the time from now to the next start, in the clock's unit.
-
-        Raises:
-            ScenarioError: The law has drawn no time at all.
-        """
+        """Returns the time from now to the next start, in the clock's unit."""
         drawn = self._world.draw(Purpose.ARRIVAL, 0)
         if drawn <= 0:
             raise ScenarioError(
@@ -280,9 +261,6 @@ class OpenSystem(Selected):
         if self._rate is None:
             return drawn
         return self._rate(self._env.now, drawn)
-
-    def _offer(self, _: int) -> None:
-        self._pool.ready(self._open, 0)
 
     def _open(self, _: int) -> None:
         """Begins a job, or misses it where no place or no client is free."""

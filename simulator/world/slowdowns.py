@@ -22,7 +22,6 @@ from .delays import ClientGroup
 from .faults import Keyed
 from .feature import Duration, Feature
 from .laws.base import (
-    AlternatingLaws,
     AnyLaw,
     Draws,
     Population,
@@ -31,40 +30,32 @@ from .laws.base import (
     distinct_values,
     keys,
 )
-from .presence import Presence
-from .streams import Purpose, Streams
+from .streams import Purpose
 
 if TYPE_CHECKING:
     from .world import World
 
 Factor = Callable[[int, int, float], float]
 """How many times slower a job computes: of (client, job, time)."""
+Some = Int[np.ndarray, " C"]
+"""Some clients."""
+Numbers = Int[np.ndarray, "C n"]
+"""Numbers of jobs of theirs."""
+Factors = Float[np.ndarray, "C n"]
 
 
 class Slowdown(Part):
     """A slowdown of computing: its options, which a scenario chooses by `kind`."""
 
     in_arrays: ClassVar[bool] = True
-    """Whether `of_jobs` has the factors of many jobs at once; or `over_time`."""
+    """Whether it has the factors of many jobs at once."""
     of_moments: ClassVar[bool] = False
-    """Whether `over_time` has factors of moments."""
+    """Whether `make` returns factors of moments, `SharedFactors`."""
 
     @property
     def slows(self) -> tuple[Purpose, ...]:
         """Stages whose times it multiplies: computing, uploads or downloads."""
         return (Purpose.COMPUTE,)
-
-    @property
-    def turns(self) -> AlternatingLaws | None:
-        """Laws of normal and of slow times, where each client has these by turns."""
-        return None
-
-    def over_time(self, population: Population) -> "SharedFactors | None":
-        """Returns the factors of all moments, where they are of moments alone.
-
-        Args:
-            population: All clients; its stage tells this slowdown from others.
-        """
 
     def check(self, num_clients: int, name: str) -> None:
         """Refuses what `num_clients` clients cannot have.
@@ -82,33 +73,25 @@ class Slowdown(Part):
         return np.ones(num_clients)
 
     @abstractmethod
-    def make(
-        self, num_clients: int, streams: Streams, normal: Presence | None
-    ) -> Factor:
+    def make(self, population: Population) -> Factor:
         """Returns the factor of a job, by its client, its number and its time.
 
         Args:
-            num_clients: Number of clients.
-            streams: Random streams of the run.
-            normal: Normal times of each client, where it has `turns`.
+            population: All clients; its stage tells this slowdown from others.
         """
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        num_clients: int,
-        streams: Streams,
-    ) -> Float[np.ndarray, "C n"]:
-        """Returns the factors of jobs; asked where it is `in_arrays`.
-
-        Args:
-            clients: Their clients.
-            job: Their numbers.
-            num_clients: Number of clients.
-            streams: Random streams of the run.
-        """
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
+        """Returns the factors of jobs; asked where it is `in_arrays`."""
         raise NotImplementedError
+
+
+def _check_named(clients: Sequence[int], num_clients: int, name: str) -> None:
+    if max(clients) > num_clients:
+        raise LocatedError(
+            f"{name}.clients must name clients from 1 to {num_clients}, got "
+            f"{max(clients)}; change it",
+            keys(f"{name}.clients"),
+        )
 
 
 class NamedSlowdown(Slowdown):
@@ -121,32 +104,19 @@ class NamedSlowdown(Slowdown):
     """Factor of the time of computing."""
 
     def check(self, num_clients: int, name: str) -> None:
-        if max(self.clients) > num_clients:
-            raise LocatedError(
-                f"clients.slowdowns must name clients from 1 to {num_clients}, got "
-                f"{max(self.clients)}; change it",
-                ("clients", "slowdowns"),
-            )
+        _check_named(self.clients, num_clients, name)
 
     def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
         named = np.isin(np.arange(1, num_clients + 1), self.clients)
         return np.where(named, self.factor, 1.0)
 
-    def make(
-        self, num_clients: int, streams: Streams, normal: Presence | None
-    ) -> Factor:
-        self.check(num_clients, "")
-        factors = self.lasting(num_clients).tolist()
+    def make(self, population: Population) -> Factor:
+        self.check(population.size, population.stage)
+        factors = self.lasting(population.size).tolist()
         return lambda client, job, time: factors[client]
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        num_clients: int,
-        streams: Streams,
-    ) -> Float[np.ndarray, "C n"]:
-        return np.broadcast_to(self.lasting(num_clients)[clients, None], job.shape)
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
+        return np.broadcast_to(self.lasting(population.size)[clients, None], job.shape)
 
 
 class RandomSlowdown(Slowdown):
@@ -160,29 +130,22 @@ class RandomSlowdown(Slowdown):
     factor: Annotated[float, Field(gt=0)]
     """Factor of the time of computing."""
 
-    def make(
-        self, num_clients: int, streams: Streams, normal: Presence | None
-    ) -> Factor:
-        numbers, factor = Keyed(streams, Purpose.SLOWEST), self.factor
+    def make(self, population: Population) -> Factor:
+        numbers = Keyed(population.streams, Purpose.SLOWEST)
+        factor, size = self.factor, population.size
 
         def slower(client: int, job: int, time: float) -> float:
-            slowest = int(numbers.at(job) * num_clients)
+            slowest = int(numbers.at(job) * size)
             return factor if slowest == client else 1.0
 
         return slower
 
-    def of_jobs(
-        self,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
-        num_clients: int,
-        streams: Streams,
-    ) -> Float[np.ndarray, "C n"]:
+    def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
         first = int(job.min())
         first -= first % 4
         number = int(job.max()) + 1 - first
-        uniform = streams.uniforms(Purpose.SLOWEST, 0, first, number)
-        slowest = (uniform * num_clients).astype(np.int64)
+        uniform = population.streams.uniforms(Purpose.SLOWEST, 0, first, number)
+        slowest = (uniform * population.size).astype(np.int64)
         return np.where(slowest[job - first] == clients[:, None], self.factor, 1.0)
 
 
@@ -198,19 +161,15 @@ class RegimeSlowdown(Slowdown):
     slow: AnyLaw
     """Law of the length of slow times."""
 
-    @property
-    def turns(self) -> AlternatingLaws:
-        return (Purpose.NORMAL, self.normal), (Purpose.SLOW, self.slow)
-
     def check(self, num_clients: int, name: str) -> None:
         for part, law in (("normal", self.normal), ("slow", self.slow)):
             check_cycle({f"{name}.{part}": law}, num_clients)
 
-    def make(
-        self, num_clients: int, streams: Streams, normal: Presence | None
-    ) -> Factor:
-        assert normal is not None
-        since, factor = normal.since, self.factor
+    def make(self, population: Population) -> Factor:
+        turns = (Purpose.NORMAL, self.normal), (Purpose.SLOW, self.slow)
+        everyone = Population(population.size, population.streams)
+        since = ClientGroup(Behaviour(), everyone).renewal(turns).since
+        factor = self.factor
         return lambda client, job, time: 1.0 if since(client, time) == time else factor
 
 
@@ -230,27 +189,17 @@ class ClientPace(Feature):
     def __init__(
         self, world: "World", slowdowns: Sequence[Slowdown], *, gives_steps: bool
     ) -> None:
-        self._world = world
         self._amounts = [
             1 if group.config.adds_draws or gives_steps else amount
             for group in world.groups
             for amount in group.amounts
         ]
-        factors = map(self._factor, range(len(slowdowns)), slowdowns)
-        self._slowdowns = list(zip(slowdowns, factors, strict=True))
-        self.in_turn = any(isinstance(by, SharedFactors) for _, by in self._slowdowns)
-
-    def _factor(self, number: int, slowdown: Slowdown) -> Factor:
-        world = self._world
-        stage = f"clients.slowdowns.{number}"
-        everyone = Population(world.num_clients, world.streams, stage=stage)
-        if (moments := slowdown.over_time(everyone)) is not None:
-            return moments
-        normal = None
-        if slowdown.turns is not None:
-            everyone = Population(world.num_clients, world.streams)
-            normal = ClientGroup(Behaviour(), everyone).renewal(slowdown.turns)
-        return slowdown.make(world.num_clients, world.streams, normal)
+        self._everyone = Population(world.num_clients, world.streams)
+        self._slowdowns: list[tuple[Slowdown, Factor]] = []
+        for number, slowdown in enumerate(slowdowns):
+            own = self._everyone._replace(stage=f"clients.slowdowns.{number}")
+            self._slowdowns.append((slowdown, slowdown.make(own)))
+        self.in_turn = any(slowdown.of_moments for slowdown in slowdowns)
 
     @override
     def duration(self, purpose: Purpose, takes: Duration) -> Duration:
@@ -272,10 +221,10 @@ class ClientPace(Feature):
     def of_jobs(
         self,
         purpose: Purpose,
-        clients: Int[np.ndarray, " C"],
-        job: Int[np.ndarray, "C n"],
+        clients: Some,
+        job: Numbers,
         since: Float[np.ndarray, " C"] | None = None,
-    ) -> Float[np.ndarray, "C n"]:
+    ) -> Factors:
         """Returns by what draws of a stage are multiplied, for many jobs at once.
 
         Args:
@@ -284,7 +233,7 @@ class ClientPace(Feature):
             job: Numbers of the clients' jobs.
             since: Virtual seconds at which each begins; None where it does not matter.
         """
-        factor, world = np.ones(job.shape), self._world
+        factor = np.ones(job.shape)
         if purpose is Purpose.COMPUTE:
             factor *= np.array(self._amounts, np.float64)[clients][:, None]
         for slowdown, by in self._slowdowns:
@@ -294,8 +243,7 @@ class ClientPace(Feature):
                 assert since is not None
                 factor = factor * by.of_each(clients, since)[:, None]
                 continue
-            own = slowdown.of_jobs(clients, job, world.num_clients, world.streams)
-            factor = factor * own
+            factor = factor * slowdown.of_jobs(clients, job, self._everyone)
         return factor
 
 
@@ -337,12 +285,8 @@ class SharedSlowdown(Slowdown):
         return tuple(Purpose[stage.upper()] for stage in self.stages)
 
     def check(self, num_clients: int, name: str) -> None:
-        if self.clients is not None and max(self.clients) > num_clients:
-            raise LocatedError(
-                f"{name}.clients must name clients from 1 to {num_clients}, got "
-                f"{max(self.clients)}; change it",
-                keys(f"{name}.clients"),
-            )
+        if self.clients is not None:
+            _check_named(self.clients, num_clients, name)
         check_parameter(self.room, num_clients, f"{name}.room")
         for client, room in enumerate(
             distinct_values(self.room, num_clients, f"{name}.room")
@@ -355,12 +299,7 @@ class SharedSlowdown(Slowdown):
                 )
         self.factor.check(num_clients, f"{name}.factor")
 
-    def make(
-        self, num_clients: int, streams: Streams, normal: Presence | None
-    ) -> Factor:
-        return self.over_time(Population(num_clients, streams))
-
-    def over_time(self, population: Population) -> "SharedFactors":
+    def make(self, population: Population) -> "SharedFactors":
         return SharedFactors(self, population)
 
 

@@ -17,7 +17,8 @@ from .delays import Delays, Groups
 from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
 from .features import features, shared_laws
 from .laws.base import AnyLaw, Population, common_tick
-from .selection import Pool, pool
+from .preferences import PreferringPool
+from .selection import Pool
 from .streams import Purpose, Streams
 from .workload import Workload
 
@@ -204,7 +205,10 @@ class World(Clock):
         self.features = list(features(self, clients, server, job_steps))
         self.presence = self.feature(AlwaysThere) or AlwaysThere()
         self.losses = self.feature(Lossless) or Lossless()
-        self.pool: Pool | None = pool(self, clients and clients.selection)
+        self.pool: Pool | None = None
+        if clients is not None and (selection := clients.selection) is not None:
+            kind = Pool if selection.prefer is None else PreferringPool
+            self.pool = kind(selection, self)
         shared = {
             at: law.make(everyone._replace(stage=at.name.lower()))
             for at, law in shared_laws(clients, server, step).items()

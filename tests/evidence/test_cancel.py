@@ -90,7 +90,7 @@ def test_a_common_factor_is_a_shared_slowdown(jobs, method: Method) -> None:
     )
     rows, *_ = everything(played(protocol(method), clients, N, rounds=COMMITS))
     times = JobTimes(CancelWorld(N, "exponential", 0.0), 0)
-    shared = slowdown.over_time(Population(N, Streams(1), stage="clients.slowdowns.0"))
+    shared = slowdown.make(Population(N, Streams(1), stage="clients.slowdowns.0"))
     times.of, times.common = jobs, [shared(0, 0, second) for second in range(1000)]
     compare(times, method, rows)
 

@@ -215,7 +215,7 @@ def test_moments_are_those_of_the_mechanisms(law: Law, dim: int) -> None:
     def norms(key: jax.Array, count: int = 4_000) -> jax.Array:
         keys = jax.random.split(key, count)
         zeros = jnp.zeros((count, dim))
-        return draw(keys, zeros, jnp.broadcast_to(scale, (count,))).noise_norm
+        return draw(keys, zeros, jnp.broadcast_to(scale, (count,)))[1]
 
     rounds = (100 if dim <= 10 else 25) if narrow else 1
     keys = jax.random.split(jax.random.key(7), rounds)

@@ -22,6 +22,7 @@ from tests.support import played
 FACTORS = st.sampled_from([1 / 32, 1 / 2, 4.0, 64.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(worlds(*SERVED, "gossip"), FACTORS)
 def test_times_scale_and_nothing_else_changes(

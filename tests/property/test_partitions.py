@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -120,6 +121,7 @@ def samplers(draw: Any) -> tuple[Sampler, list[np.ndarray]]:
     return sampler, pools
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(samplers(), st.integers(0, 2**32))
 def test_attached_are_the_jobs_batches(made: tuple[Sampler, Any], seed: int) -> None:

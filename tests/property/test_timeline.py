@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def worlds(draw) -> SimulatedTimeline:
     return replace(plan, batch=batch, num_samples=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(worlds())
 def test_embeddings_are_never_used_beyond_the_bound(plan: SimulatedTimeline) -> None:

@@ -105,7 +105,7 @@ def jobs_of(plan: Prepared) -> list[twin.Row]:
             return None
         own = jax.random.fold_in(jax.random.fold_in(key, client), number)
         zero, one = jnp.zeros(start.size, float), jnp.asarray(1.0)
-        return np.asarray(NOISE[law](own, zero, one).value).reshape(start.shape)
+        return np.asarray(NOISE[law](own, zero, one)[0]).reshape(start.shape)
 
     for row, kind in enumerate(rows.kind):
         jobs = []

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from stalesim.simulator.catalogue.algorithms.federated.chain import (
     ReceivePart,
     StagePart,
+    in_program,
 )
 from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
 from stalesim.simulator.catalogue.algorithms.federated.part import FedAvg
@@ -67,7 +68,7 @@ class Variate(ReceivePart):
     _steps: int
 
     def make(self, setup, constants):
-        return self.in_program(_steps=setup.sampler.steps)
+        return in_program(self, _steps=setup.sampler.steps)
 
     def start(self, problem, weights):
         return jnp.zeros_like(weights)
@@ -198,8 +199,7 @@ def test_a_download_counts_what_goes_along() -> None:
     shape = ProblemShape(100, 10, 1, 5, 10, 4)
     options = {"step_size": 0.1, "batch": 4, "local_steps": 1}
     plain, along = (
-        {m.direction: m.bytes for m in method(**options).messages(shape, common=False)}
-        for method in (FedAvg, Scaffold)
+        method(**options).messages(shape, common=False) for method in (FedAvg, Scaffold)
     )
     assert plain == {"up": 40, "down": 40}
     assert along == {"up": 40, "down": 80}

@@ -74,8 +74,8 @@ def ways(level: Hierarchy, first: int, number: int) -> list[twin.Draw]:
     streams, found = Streams(SEED), []
     for name, purpose in (("up", Purpose.EDGE_UP), ("down", Purpose.EDGE_DOWN)):
         law = getattr(level, f"{name}load")
-        made = law.make(Population(number, streams, first, purpose.name.lower()))
-        stage = StageDelays(made, purpose, streams, number, None, first)
+        population = Population(number, streams, first, purpose.name.lower())
+        stage = StageDelays(law.make(population), purpose, population, None)
         found.append(twin.successive(stage.next))
     return found
 

@@ -39,6 +39,7 @@ claims:
   - {faster: async, than: sync, to: {test_accuracy: 0.8}, says: "as in figure 2"}
 """
 MAIN = "from stalesim.simulator.cli import main; main()"
+NARROW = ENVIRONMENT | {"COLUMNS": "80"}
 
 
 @pytest.fixture
@@ -52,10 +53,13 @@ def test_run_writes_a_study_with_figures_and_a_closing_table(
     scenario: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "study"
-    done = stalesim("run", scenario, "-o", folder, "-j", 2)
+    done = stalesim("run", scenario, "-o", folder, "-j", 2, env=NARROW)
     assert done.returncode == 0, done.stderr
-    words = "async", "sync", "final", "stale", "MB", "commits/real s", "convergence"
+    words = "async", "sync", "final", "staleness", "MB", "figures in figures/", "Next:"
     assert all(word in done.stdout for word in words)
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert max(len(line) for line in lines if str(folder) not in line) <= 80
     study = load(folder)
     assert study.complete
     assert len(study.manifest["runs"]) == 6
@@ -206,6 +210,15 @@ def test_a_mistyped_command_is_one_line(
     assert said in line
     assert "\n" not in line
     assert line.endswith(" --help") == said.endswith("; see ")
+
+
+def test_help_is_in_groups_and_no_description_of_ours_wraps() -> None:
+    shown = stalesim("run", "--help", env=NARROW).stdout
+    assert all(f"─ {name} ─" in shown for name in ("Execution", "Figures"))
+    assert "\n│       " not in shown
+    _, _, commands = stalesim("--help", env=NARROW).stdout.partition("─ Run ─")
+    assert all(f"─ {name} ─" in commands for name in ("Results", "Scenarios"))
+    assert "\n│   " not in commands
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -50,6 +50,8 @@ def test_formats_and_styles(folder: Path) -> None:
         ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
         ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
         ("--map", "a/base", "must be of variants, got 'a'; known are base"),
+        ("--metric", "test_acc", "no column 'test_acc'; did you mean 'test_accuracy'?"),
+        ("--against", "commit", "no column 'commit'; did you mean 'commits'?"),
     ],
 )
 def test_what_is_not_known_is_said(
@@ -68,3 +70,11 @@ def test_a_format_is_looked_at_before_a_study_is_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="format must be one of png, pdf, svg"):
         invoked("run", file, "-o", place, "--format", "gif", "--no-plots")
     assert not place.exists()
+
+
+def test_a_metric_is_drawn_against_what_is_asked_for(folder: Path) -> None:
+    assert "test_loss-against-messages.png" in _plot(
+        folder, "--metric", "test_loss", "--against", "messages"
+    )
+    output = _plot(folder, "--against", "algorithm.step_size")
+    assert "test_accuracy-against-algorithm.step_size.png" in output

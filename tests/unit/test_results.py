@@ -92,15 +92,6 @@ def test_bytes_are_those_of_the_messages(changes: tuple, up: int, down: int) -> 
     assert memory.column("jobs", "download_messages").sum() == begun.sum()
 
 
-def test_embeddings_up_and_gradients_down_are_the_only_messages() -> None:
-    plan = prepared()
-    messages = plan.run.scenario.algorithm.messages(plan.shape, common=False)
-    assert {(m.name, m.direction) for m in messages} == {
-        ("embedding", "up"),
-        ("gradient", "down"),
-    }
-
-
 def test_histograms_hold_every_staleness() -> None:
     memory, _ = execute([prepared(SGD)])
     count = memory.column("staleness", "count")

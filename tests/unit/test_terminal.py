@@ -46,8 +46,9 @@ def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -
     claim = {"verdict": "holds", "says": text, "claim": text, "measured": text}
     claim |= {"origin": "paper", "replicates": 1, "why": text}
     printing.show_claims(pd.DataFrame([claim]))
+    printing.show_verdicts(pd.DataFrame([claim | {"corrected": 0.5}]))
     said = terminal.getvalue()
-    assert said.count(shown) == 11
+    assert said.count(shown) == 13
     assert text == shown or text not in said
 
 
@@ -58,49 +59,45 @@ def shown_words(terminal: io.StringIO) -> list[str]:
     return [word for line in lines for word in line.split()]
 
 
-def test_a_table_breaks_no_word_and_is_divided_where_it_is_too_wide(
+def test_a_table_breaks_no_cell_and_is_divided_where_it_is_too_wide(
     terminal: io.StringIO,
 ) -> None:
     names = [f"{n} (slow-android)" for n in range(4)]
     measures = ("stale mean", "max", "utilisation", "available", "wait (s)", "uploads")
-    frame = pd.DataFrame({"client": names, **dict.fromkeys(measures, "12.67 [4.333]")})
+    frame = pd.DataFrame({"client": names, **dict.fromkeys(measures, "12 [4]")})
     printing.show_table("clients", frame)
     words = shown_words(terminal)
-    for text in (*measures, *names, "[4.333]"):
+    for text in (*measures, *names, "[4]"):
         assert {*text.split()} <= {*words}
     assert "(continued)" not in words
-    assert words.count("12.67") == 6 * 4
+    assert words.count("12") == 6 * 4
     wide = frame.assign(**dict.fromkeys(("incidents", "contributions"), "1"))
     printing.show_table("clients", wide)
     words = shown_words(terminal)
     assert words.count("(continued)") == 1
     assert words.count("(slow-android)") == 3 * 4  # it stands in both of the parts
-    assert {"incidents", "contributions"} <= {*words}
+    assert {"incidents", "client", "updates"} <= {*words}
 
 
 def test_all_columns_that_name_a_row_stand_in_each_part(terminal: io.StringIO) -> None:
     names = {"clients": ["phones (30)"] * 2, "measure": ["stale mean", "utilisation"]}
-    wide = dict.fromkeys(
-        ("mean", "min", "10 %", "50 %", "90 %", "max"), "12.67 [4.333]"
-    )
-    printing.show_table(
-        "clients", pd.DataFrame({**names, **wide, "sum": "12345678901"})
-    )
+    wide = dict.fromkeys(("mean", "min", "10 %", "50 %", "90 %"), "12.67 [4]")
+    printing.show_table("clients", pd.DataFrame({**names, **wide}))
     words = shown_words(terminal)
     assert words.count("(continued)") == 1
     assert words.count("phones") == words.count("utilisation") * 2 == 4
 
 
-def test_a_plan_says_which_replicates_a_batch_has(terminal: io.StringIO) -> None:
+def test_a_plan_has_a_line_for_each_variant(terminal: io.StringIO) -> None:
     runs = expand(scenario({"replicates": 3, "variants": {"[/a]": {}, "b": {}}}))
     tasks = [Task("batched", tuple(runs[:4])), Task("compiled", tuple(runs[4:5]))]
     printing.show_plan(runs[:5], tasks, (1, 2**20, 2**20))
-    words = terminal.getvalue().split()
-    said = " ".join(words)
-    assert "4 [/a] (replicates 0 to 2); b (replicate 0)" in said
-    assert "1 b (replicate 1)" in said
+    said = " ".join(shown_words(terminal))
+    assert "variant points replicates runs mode [/a] 1 3 3 batched" in said
+    assert "b 1 2 2 batched, compiled" in said
+    said = " ".join(terminal.getvalue().split())
     assert "5 runs in 2 batches; nothing was run" in said
-    assert "memory: about 402 MiB in 1 process; in each 400 for" in said
+    assert "memory: about 402 MiB in 1 process; in each: program 400, data 1," in said
     terminal.truncate(0)
     printing.show_plan(runs[:1], tasks[1:], (1, 0, 0))
     assert "1 run in 1 batch; nothing" in " ".join(terminal.getvalue().split())
@@ -339,6 +336,6 @@ def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
     monkeypatch.setattr(printing, "out", Terminal(file=shown, width=200))
     printing.show_claims(pd.DataFrame([claim]))
     assert "holds: a is faster\n" in shown.getvalue()
-    assert "p: exact test over replicates" in shown.getvalue()
+    assert "p: exact sign test, corrected" in shown.getvalue()
     printing.show_claims(pd.DataFrame([claim, {**claim, "origin": "paper"}]))
     assert "holds: a is faster (own)\n" in shown.getvalue()

@@ -66,7 +66,12 @@ def test_a_world_is_played_without_jax(world: Path, tmp_path: Path) -> None:
         capture_output=True, text=True, env=ENVIRONMENT, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    words = ("commits/s", "contributions/s", "async, upload_bytes=10", "utilisation")
+    words = (
+        "server updates/s",
+        "client updates/s",
+        "async, upload_bytes=10",
+        "utilisation",
+    )
     assert all(word in done.stdout for word in (*words, "closed form"))
     study = load(folder)
     assert study.complete
@@ -244,7 +249,7 @@ def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
         assert row["mean"] == pytest.approx(ages.mean())
         assert row["max"] == ages.max()
         assert row["95 %"] == np.quantile(ages, 0.95, method="inverted_cdf")
-    assert "by groups of clients" in page.html(learned)
+    assert "by client group" in page.html(learned)
     assert staleness.by_client_group(
         studies.simulate(scenario(SGD), tmp_path / "plain")
     ).empty

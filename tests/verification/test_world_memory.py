@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from scipy.special import ndtri
 
 from stalesim.analysis import theory
-from stalesim.analysis.laws import laws, means
+from stalesim.analysis.laws import distinct, laws, means, rates
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.parts.errors import ScenarioError
@@ -100,7 +100,7 @@ def test_draws_in_pieces_are_those_at_once(config: dict[str, Any]) -> None:
     clients, number = 3, 700
     streams = Streams(3)
     sampler = law_of(config).make(Population(clients, streams))
-    stage = StageDelays(sampler, Purpose.COMPUTE, streams, clients, None)
+    stage = StageDelays(sampler, Purpose.COMPUTE, Population(clients, streams), None)
     stage.prefetch(np.array([1, 2]))  # the other is drawn in blocks from the first on
     pieces = [[stage.next(client) for _ in range(number)] for client in range(clients)]
     np.testing.assert_array_equal(pieces, drawn(config, clients, number))
@@ -152,7 +152,7 @@ def test_the_closed_form_with_memory_is_of_single_durations() -> None:
     memory = remembering({"law": "expon", "scale": "m"}, correlation=0.9)
     np.testing.assert_allclose(means(memory, 3), [1, 2, 3])
     with pytest.raises(ValueError, match="depend on those before"):
-        laws(memory, 3).rates()
+        rates(laws(memory, 3))
 
 
 @pytest.mark.parametrize("law", ["markov", "autoregressive"])
@@ -181,10 +181,10 @@ def test_memory_changes_no_rate() -> None:
     # most, so that counts over n draws deviate by sqrt(5.7 / 2 / n) relative to n.
     rows, _, _ = everything(played(Asynchronous(), clients, number, commits=40_000))
     rate = 40_000 / rows.time[-1]
-    expected = theory.asynchronous_throughput(own.mean())
+    expected = theory.asynchronous_throughput(means(config, number))
     assert rate == pytest.approx(expected, rel=5 * np.sqrt(2.85 / 40_000))
     rows, _, _ = everything(played(Synchronous(), clients, number, commits=10_000))
-    slowest = theory.expected_maximum(*zip(*own.distinct(), strict=True))
+    slowest = theory.expected_maximum(*distinct([own]))
     round_s = rows.time[-1] / 10_000
     assert round_s == pytest.approx(slowest, rel=5 * np.sqrt(2.85 / 10_000))
 
@@ -224,7 +224,7 @@ def test_of_named_clients_others_are_not_slowed() -> None:
     everyone = SharedSlowdown.model_validate(shared(0.5))
     some = SharedSlowdown.model_validate(shared(0.5, clients=[1, 3]))
     at = np.arange(4), np.full(4, 7.5)
-    made = [one.over_time(Population(4, Streams(2))) for one in (everyone, some)]
+    made = [one.make(Population(4, Streams(2))) for one in (everyone, some)]
     wanted, found = (factors.of_each(*at) for factors in made)
     np.testing.assert_array_equal(found[[0, 2]], wanted[[0, 2]])
     np.testing.assert_array_equal(found[[1, 3]], 1)

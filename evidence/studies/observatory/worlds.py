@@ -10,7 +10,7 @@ from stalesim.simulator.files.timeline import Jobs, Rows
 from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.selection import PowerTable
+from stalesim.simulator.world.power import PowerTable
 from stalesim.simulator.world.workload import Workload
 
 KINDS = ("fixed", "universal", "heavy", "queues")

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ...engine.algorithm import (
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     model_and_gradient,
@@ -24,7 +24,7 @@ from ...parts.lazy import Late
 from ...world.protocol import Protocol
 from .federated.clients import LocalWork
 from .federated.server import ServerStep
-from .federated.stage import AggregatePart
+from .federated.stage import AggregatePart, in_program
 from .federated.stages import Contributions, ServerRow, Step
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ else:
     Array = HorizontalProblem = Info = Any
 
 Count = Annotated[int, Field(ge=1)]
+Vector = Float[Array, "..."]
+"""What a client sends: as many numbers as a model has."""
 
 
 class ClientTable(NamedTuple):
@@ -69,26 +71,21 @@ class ClientTable(NamedTuple):
 
     entries: Float[Array, "K ..."]
     counts: Int[Array, " K"]
-    total: Float[Array, "..."]
-    error: Float[Array, "..."]
+    total: Vector
+    error: Vector
     last_client: Int[Array, ""]
-    last: Float[Array, "..."]
+    last: Vector
 
     @classmethod
-    def empty(cls, num_clients: int, like: Float[Array, "..."]) -> "ClientTable":
-        """Returns a table of zeros.
-
-        Args:
-            num_clients: K.
-            like: A vector.
-        """
+    def empty(cls, num_clients: int, like: Vector) -> "ClientTable":
+        """Returns a table of zeros."""
         zeros = jnp.zeros_like(like)
         entries = jnp.zeros((num_clients, *like.shape), like.dtype)
         counts = jnp.zeros(num_clients, jnp.int32)
         return cls(entries, counts, zeros, zeros, jnp.int32(NO_WORKER), zeros)
 
     @property
-    def sum(self) -> Float[Array, "..."]:
+    def sum(self) -> Vector:
         """Sum of the entries."""
         return self.total + self.error
 
@@ -96,15 +93,13 @@ class ClientTable(NamedTuple):
         """Returns the vectors of all clients, the last one that came among them."""
         return self.entries.at[self.last_client].set(self.last, mode="drop")
 
-    def of(self, client: Int[Array, ""]) -> Float[Array, "..."]:
+    def of(self, client: Int[Array, ""]) -> Vector:
         """Returns a client's entry; zeros where it has none, and of padding."""
         there = self.counts.at[client].get(mode="fill", fill_value=0) > 0
         entry = self.written().at[client].get(mode="fill", fill_value=0)
         return jnp.where(there, entry, 0)
 
-    def replaced(
-        self, client: Int[Array, ""], entry: Float[Array, "..."]
-    ) -> "ClientTable":
+    def replaced(self, client: Int[Array, ""], entry: Vector) -> "ClientTable":
         """Returns the table with a newer entry of a client; as it is for padding."""
         there = client < self.counts.shape[0]
         # One after the other: the rounding of their difference would add up.
@@ -119,9 +114,7 @@ class ClientTable(NamedTuple):
             entry,
         )
 
-    def averaged(
-        self, client: Int[Array, ""], contribution: Float[Array, "..."]
-    ) -> "ClientTable":
+    def averaged(self, client: Int[Array, ""], contribution: Vector) -> "ClientTable":
         """Returns the table with a contribution taken into its client's mean."""
         count = self.counts.at[client].get(mode="fill", fill_value=0) + 1
         old = self.of(client)
@@ -139,9 +132,7 @@ class ClientTable(NamedTuple):
         return self._replace(counts=counts, total=total, error=error)
 
 
-def two_sum(
-    a: Float[Array, "..."], b: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
     """Returns the rounded sum of two numbers, and what rounding took from it."""
     rounded = a + b
     of_b = rounded - a
@@ -159,9 +150,7 @@ class TableStage(AggregatePart):
         return ClientTable.empty(problem.num_clients, weights)
 
     @abstractmethod
-    def take(
-        self, kept: Any, row: ServerRow, message: Float[Array, "..."]
-    ) -> tuple[object, Float[Array, "..."]]:
+    def take(self, kept: Any, row: ServerRow, message: Vector) -> tuple[object, Vector]:
         """Returns what the method keeps, and the direction if the row is a commit.
 
         An arrival of no client that is no commit leaves all as it is.
@@ -175,7 +164,6 @@ class TableStage(AggregatePart):
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: object
     ) -> tuple[Step, object, Info]:
-        """Takes the contribution of a CONTRIBUTE or COMMIT; a COMMIT makes a step."""
         assert contributions.message is not None
         message = jnp.where(row.event.present()[0], contributions.message[0], 0)
         kept, direction = self.take(state, row, message)
@@ -198,11 +186,10 @@ class TableMethod(Algorithm):
     stage: ClassVar[type[TableStage]]
     """What the server keeps, and makes of it."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":
-        """Returns a chain with the method's own aggregation, given its options."""
         own = self.local_step_size
         rules = self.step_size, self.step_size if own is None else own
         sizes = (step_rules.resolve(rule, constants)[0] for rule in rules)
@@ -213,8 +200,8 @@ class TableMethod(Algorithm):
             step_size=server,
             local_step_size=local,
             work=LocalWork.model_construct().make(setup, constants),
-            aggregation=self.stage(**given).in_program(),
-            server=ServerStep().in_program(),
+            aggregation=in_program(self.stage(**given)),
+            server=in_program(ServerStep()),
         )
 
 
@@ -234,8 +221,8 @@ class NewestOfAll(TableStage):
         self,
         kept: tuple[ClientTable, Int[Array, " K"] | None],
         row: ServerRow,
-        message: Float[Array, "..."],
-    ) -> tuple[object, Float[Array, "..."]]:
+        message: Vector,
+    ) -> tuple[object, Vector]:
         (table, read), event = kept, row.event
         client = event.worker[0]
         table = table.replaced(client, message)
@@ -283,8 +270,8 @@ class MeansOfRound(TableStage):
     """
 
     def take(
-        self, kept: ClientTable, row: ServerRow, message: Float[Array, "..."]
-    ) -> tuple[ClientTable, Float[Array, "..."]]:
+        self, kept: ClientTable, row: ServerRow, message: Vector
+    ) -> tuple[ClientTable, Vector]:
         table = kept.averaged(row.event.worker[0], message)
         direction = table.sum / jnp.maximum((table.counts > 0).sum(), 1)
         return table.cleared(row.event.kind == Kind.COMMIT), direction
@@ -329,8 +316,8 @@ class TwoRounds(TableStage):
         self,
         kept: tuple[ClientTable, ClientTable, Bool[Array, " K"]],
         row: ServerRow,
-        message: Float[Array, "..."],
-    ) -> tuple[object, Float[Array, "..."]]:
+        message: Vector,
+    ) -> tuple[object, Vector]:
         (current, following, served), client = kept, row.event.worker[0]
         again = served.at[client].get(mode="fill", fill_value=False)
         current = current.averaged(jnp.where(again, NO_WORKER, client), message)
@@ -377,8 +364,8 @@ class CalibratedBuffer(TableStage):
         self,
         kept: tuple[ClientTable, Array, Array, Int[Array, ""]],
         row: ServerRow,
-        message: Float[Array, "..."],
-    ) -> tuple[object, Float[Array, "..."]]:
+        message: Vector,
+    ) -> tuple[object, Vector]:
         cache, mean, buffer, buffered = kept
         client, num_clients = row.event.worker[0], row.problem.num_clients
         there, commits = client < num_clients, row.event.kind == Kind.COMMIT

@@ -16,7 +16,7 @@ from ...files.reading.published import Published, PublishedFile
 from ...parts.errors import DataError
 from ...problem.data import base
 from ...problem.data.base import Dataset
-from ...problem.data.parts import Data, FileSet, Roles
+from ...problem.data.parts import FileData, FileSet
 from ...problem.data.split import finished
 
 ROLES = (
@@ -147,14 +147,14 @@ def _role(path: Path) -> str:
     return f"{half}-images-idx3-ubyte" if images else f"{half}-labels-idx1-ubyte"
 
 
-def load(config: Data, name: str, found: Roles) -> Dataset:
+def load(config: FileData) -> Dataset:
     """Returns a set from its four files.
 
     Raises:
-        DataError: A file is damaged, or does not fit the others.
+        DataError: A file is missing or damaged, or does not fit the others.
         ScenarioError: The limit is too high, or the classes do not exist.
     """
-    halves = []
+    found, halves = config.files.complete(), []
     for images, labels in (ROLES[:2], ROLES[2:]):
         x, y = parse(found[images], 3), parse(found[labels], 1)
         if len(x) != len(y):
@@ -176,7 +176,7 @@ def load(config: Data, name: str, found: Roles) -> Dataset:
         )
     return finished(
         config,
-        name,
+        config.files.called(found),
         (train[0].reshape(len(train[0]), -1), train[1]),
         (test[0].reshape(len(test[0]), -1), test[1]),
         num_classes=10,

@@ -25,10 +25,7 @@ class Mnist(FileData):
     `mnist5k`; `auto`: the full set if its files are there."""
 
     def make(self) -> Dataset:
-        if self._is_bundled():
-            return bundled(self)
-        paths = self.files.complete()
-        return idx.load(self, self.files.called(paths), paths)
+        return bundled(self) if self._is_bundled() else idx.load(self)
 
     def located_files(self) -> list[Path]:
         return [] if self._is_bundled() else super().located_files()
@@ -47,8 +44,7 @@ class FashionMnist(FileData):
     scale: Scale = "unit"
 
     def make(self) -> Dataset:
-        paths = self.files.complete()
-        return idx.load(self, self.files.called(paths), paths)
+        return idx.load(self)
 
 
 def bundled(config: Data) -> Dataset:

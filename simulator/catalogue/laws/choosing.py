@@ -260,7 +260,6 @@ def _wrapping(
 
 
 def _of_regimes(model: RegimeModel, logs: np.ndarray) -> LawFit:
-    """Returns the law of two regimes; its test is of what it predicts."""
     mean, sd, chain = model.options
     leaves = np.array([six(chain[0, 1]), six(chain[1, 0])])
     transition = np.array([[1 - leaves[0], leaves[0]], [leaves[1], 1 - leaves[1]]])
@@ -274,7 +273,6 @@ def _of_regimes(model: RegimeModel, logs: np.ndarray) -> LawFit:
 def _held_out(
     halved: Halved | None, seconds: np.ndarray, memory: str
 ) -> tuple[dict[str, float], dict[str, float], np.ndarray, np.ndarray]:
-    """Returns gains, errors, scores of what was predicted, and of the series."""
     if halved is None:
         return {}, {}, np.zeros(0), np.zeros(0)
     before, after = seconds[: halved.half], seconds[halved.half :]

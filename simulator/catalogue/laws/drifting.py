@@ -70,9 +70,6 @@ class DriftingSampler(DurationSampler):
                 )
         self._log, self._over = ClientValues(np.log(factor.values).tolist()), over
 
-    def lattice(self) -> set[Fraction] | None:
-        return None
-
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
         part = np.minimum(draws.positions / self._over.of(draws.who), 1)
         return self._law.draw(draws, None) * np.exp(part * self._log.of(draws.who))

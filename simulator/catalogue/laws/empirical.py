@@ -89,9 +89,6 @@ class EmpiricalSampler(DurationSampler):
         self._length = np.array([part.size for part in values])
         self._start = np.cumsum(self._length) - self._length
 
-    def lattice(self) -> set[Fraction] | None:
-        return None
-
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
         who = 0 if self._one else draws.who
         length, start = self._length[who], self._start[who]

@@ -85,11 +85,7 @@ class Smooth:
 
 
 class IndependentModel:
-    """No memory.
-
-    Args:
-        fitted: Logarithms of durations, in their order.
-    """
+    """No memory."""
 
     def __init__(self, fitted: Logs) -> None:
         self.fitted = fitted
@@ -196,12 +192,7 @@ class RegimeModel(IndependentModel):
         return np.array([chain[1, 0], chain[0, 1]]) / (chain[0, 1] + chain[1, 0])
 
     def predicted(self, logs: Logs, *, forgetful: bool = False) -> Forecast:
-        """Predicts each of some durations from those before.
-
-        Args:
-            logs: Their logarithms.
-            forgetful: Whether nothing is known of those before.
-        """
+        """Predicts each of some durations from those before."""
         mean, sd, chain = self.options
         density = stats.norm.pdf(logs[:, None], mean, sd)
         weight = np.broadcast_to(self.rest, density.shape)

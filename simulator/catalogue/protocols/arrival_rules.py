@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def cycle_of(config: "Asynchronous", world: World, recorder: Recorder) -> Cycle:
-    """Returns the clients' cycle by the rule that a protocol names.
-
-    Args:
-        config: The protocol, whose `free_rule` is None.
-        world: World of the clients.
-        recorder: Recorder of the run.
-    """
+    """Returns the clients' cycle by the rule that a protocol names."""
     bound = config.staleness_bound
     if bound is not None:
         rule = Waiting if config.beyond == "wait" else Stopping

@@ -54,7 +54,8 @@ class RefreshRecorder(Recorder):
             self._work += (party, job, self.version, NO_SLOT)
             self._job_times += (request, request, when, when, when, when)
             self._jobs += (party, job, 1, self.version, NO_COMMIT, 0, 1)
-        self._add_row_without_version(Kind.REFRESH, 1 + len(parties))
+        self._settle()
+        self._add_row(Kind.REFRESH, 1 + len(parties))
         self.num_other_uploads += len(parties)
 
 

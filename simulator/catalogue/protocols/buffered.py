@@ -1,6 +1,6 @@
 """Buffered: contributions gather in the server's buffer and are applied together."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,11 +13,7 @@ from ...world.protocol_abilities import LimitsGathering
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
 from .schedules import CountSchedule, Scheduled, fewest, most, now
-
-if TYPE_CHECKING:
-    from .sizes import BufferSize
-else:
-    BufferSize = Annotated[Any, AnyPart("buffer_sizes")]
+from .sizes import BufferSize
 
 
 class Buffered(LimitsGathering, Protocol):
@@ -36,7 +32,7 @@ class Buffered(LimitsGathering, Protocol):
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
-    size_by: BufferSize | None = None
+    size_by: Annotated[BufferSize, AnyPart("buffer_sizes")] | None = None
     """Rule by which the size changes, from `size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""

@@ -1,7 +1,6 @@
 """Hierarchy: clients average at their edge, edges at a cloud, at as many levels."""
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import Annotated, ClassVar, Literal, cast
@@ -36,10 +35,6 @@ class HierarchyRecorder(Recorder):
 
     An edge's model stays as it is while its clients work, so that it needs no register;
     one that does not wait for them gives each a copy, which stays as it is as well.
-
-    Args:
-        world: World of the clients.
-        width: Most workers of a row.
     """
 
     def __init__(self, world: World, width: int) -> None:
@@ -74,45 +69,119 @@ class HierarchyRecorder(Recorder):
         return rows
 
 
-@dataclass(eq=False)
-class EdgeNode:
-    """An edge of whatever level, or the cloud.
+class Edge:
+    """An edge of whatever level, or the cloud, which has no parent.
 
-    Attributes:
-        number: Number among all edges, level by level; of the cloud, none.
-        parent: Where it sends its model; None of the cloud.
+    Args:
+        tree: The tree that it is in.
+        number: Number among all edges, level by level.
+        parent: Where it sends its model.
         rounds: Rounds between two visits there.
         up: Way to the parent; None takes no time.
         down: Way back.
-        waits: Whether a round waits for all edges below.
-        below: Edges within it.
-        clients: Clients right under it.
-        left: Rounds until its next visit.
-        awaited: How many of those below the round waits for still.
-        version: Version of the cloud that its model started from.
-        last: Client that ended its last round.
-        away: Whether its model is on the way to the parent and back.
-        continuing: Edges within it that continue when it is back.
-        queue: Edges within it that have come since.
-        held: Jobs whose work it has: (client, job).
     """
 
-    number: int
-    parent: "EdgeNode | None"
-    rounds: int = 0
-    up: StageDelays | None = None
-    down: StageDelays | None = None
-    waits: bool = True
-    below: list["EdgeNode"] = field(default_factory=list)
-    clients: list[int] = field(default_factory=list)
-    left: int = 0
-    awaited: int = 0
-    version: int = 0
-    last: int = 0
-    away: bool = False
-    continuing: list["EdgeNode"] = field(default_factory=list)
-    queue: list["EdgeNode"] = field(default_factory=list)
-    held: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(
+        self,
+        tree: "EdgeTree",
+        number: int = 0,
+        parent: "Edge | None" = None,
+        rounds: int = 0,
+        up: StageDelays | None = None,
+        down: StageDelays | None = None,
+    ) -> None:
+        self._tree, self._number, self._parent = tree, number, parent
+        self._rounds, self._up, self._down = rounds, up, down
+        self.waits = True  # in each round, for all edges below
+        self.below: list[Edge] = []
+        self.clients: list[int] = []
+        self.awaited = 0  # of those below, in this round
+        self.version = 0  # of the cloud, which its model started from
+        self._left = rounds  # until its next visit
+        self._last = 0  # client that ended its last round
+        self._away = False  # its model is on the way to the parent and back
+        self._continuing: list[Edge] = []  # edges below, when it is back
+        self._queue: list[Edge] = []  # edges below that have come since
+        self._held: list[tuple[int, int]] = []  # jobs whose work it has, by client
+
+    def arrive(self, client: int) -> None:
+        """Takes in the contribution of one of its clients."""
+        self.awaited -= 1
+        if self.awaited:
+            self._hold(client)
+            return
+        if self._left == 1:
+            self._tree.recorder.arrive(client)
+        self._end_round(client, [])
+
+    def answer(self, edges: "list[Edge]") -> None:
+        """Lets its clients, or edges below it, continue from its model."""
+        if self.clients:
+            self.awaited = len(self.clients)
+            for client in self.clients:
+                self._tree.cycle.begin(client)
+        for below in edges:
+            below.version = self.version
+            below._after(below._down, below._go_on)
+
+    def _hold(self, client: int) -> None:
+        """Writes down a contribution that comes no further than here, for now."""
+        recorder = self._tree.recorder
+        self._held.append((client, recorder.current_job(client)))
+        recorder.contribute(client, self._tree.round, held=True)
+
+    def _end_round(self, client: int, edges: "list[Edge]") -> None:
+        """Continues with its own model, or visits the one above."""
+        self._left -= 1
+        if self._left:
+            self._hold(client)
+            self.answer(edges)
+            return
+        self._last, self._away, self._continuing = client, True, edges
+        self._after(self._up, self._visit)
+
+    def _visit(self) -> None:
+        """Comes to its parent, which may be away."""
+        parent = self._parent
+        assert parent is not None
+        if parent._away:
+            parent._queue.append(self)
+            return
+        parent._held += self._held
+        self._held = []
+        edges: list[Edge] = [self]
+        if parent.waits:
+            parent.awaited -= 1
+            if parent.awaited:
+                parent._hold(self._last)
+                return
+            parent.awaited, edges = len(parent.below), parent.below
+        if parent._parent is None:
+            parent._merge(self._last, edges)
+        else:
+            parent._end_round(self._last, edges)
+
+    def _merge(self, client: int, edges: "list[Edge]") -> None:
+        tree = self._tree
+        tree.recorder.merge(client, tree.round, set(self._held))
+        tree.round += 1
+        self._held, self.version = [], tree.recorder.version
+        self.answer(edges)
+
+    def _go_on(self) -> None:
+        """Answers when it is back, and sees to those that have come since."""
+        self._left, self._away = self._rounds, False
+        queue, self._queue = self._queue, []
+        self.answer(self._continuing)
+        for below in queue:
+            below._visit()
+
+    def _after(self, way: StageDelays | None, then: Callable[[], None]) -> None:
+        delay = 0 if way is None else way.next(self._number)
+        if delay > 0:
+            self._tree.world.call(delay, lambda _: then(), 0)
+        else:
+            then()
 
 
 class EdgeTree:
@@ -123,6 +192,9 @@ class EdgeTree:
         members: Clients of each edge of the lowest level.
         world: World that is simulated.
         recorder: Receiver of reads, and of the outcome of each job.
+
+    Attributes:
+        round: Rounds of the cloud so far.
     """
 
     def __init__(
@@ -132,134 +204,54 @@ class EdgeTree:
         world: World,
         recorder: HierarchyRecorder,
     ) -> None:
-        self._world, self._recorder = world, recorder
-        cloud = EdgeNode(0, None)
-        nodes, first = [cloud], 0
+        self.world, self.recorder, self.round = world, recorder, 0
+        edges, first = [Edge(self)], 0
         for level in levels:
-            number = len(nodes) * level.edges
+            number = len(edges) * level.edges
             up = self._stage(level.upload, Purpose.EDGE_UP, first, number)
             down = self._stage(level.download, Purpose.EDGE_DOWN, first, number)
-            for place, parent in enumerate(nodes):
+            for place, parent in enumerate(edges):
                 parent.waits = level.cloud == "synchronous"
                 parent.awaited = level.edges
                 parent.below = [
-                    EdgeNode(
-                        first + k, parent, level.rounds, up, down, left=level.rounds
-                    )
+                    Edge(self, first + k, parent, level.rounds, up, down)
                     for k in range(place * level.edges, (place + 1) * level.edges)
                 ]
-            nodes = [node for parent in nodes for node in parent.below]
+            edges = [edge for parent in edges for edge in parent.below]
             first += number
         if levels[-1].edge == "asynchronous":  # each client is an edge of its own
-            for edge, clients in zip(nodes, members, strict=True):
+            for edge, clients in zip(edges, members, strict=True):
                 edge.waits = False
-                edge.below = [EdgeNode(first + c, edge, 1, left=1) for c in clients]
-            nodes = [client for edge in nodes for client in edge.below]
+                edge.below = [Edge(self, first + c, edge, 1) for c in clients]
+            edges = [client for edge in edges for client in edge.below]
             members = [[client] for part in members for client in part]
-        self._edges = nodes
-        self._edge_of: dict[int, EdgeNode] = {}
-        for edge, edge.clients in zip(nodes, members, strict=True):
+        self._edges = edges
+        self._edge_of: dict[int, Edge] = {}
+        for edge, edge.clients in zip(edges, members, strict=True):
             self._edge_of |= dict.fromkeys(edge.clients, edge)
-        self._round = 0
-        arrive, lose = self._arrive, recorder.lose
-        self._cycle = Cycle(world, self._read, arrive, lose, selects=False)
+        self.cycle = Cycle(
+            world, self._read, self._arrive, recorder.lose, selects=False
+        )
 
     def _stage(
         self, law: AnyLaw | None, purpose: Purpose, first: int, number: int
     ) -> StageDelays | None:
         if law is None:
             return None
-        streams = self._world.streams
-        made = law.make(Population(number, streams, first, purpose.name.lower()))
-        return StageDelays(made, purpose, streams, number, None, first)
+        stage = purpose.name.lower()
+        population = Population(number, self.world.streams, first, stage)
+        return StageDelays(law.make(population), purpose, population, None)
 
     def start(self) -> None:
         """Starts all edges, each with the first model."""
         for edge in self._edges:
-            self._answer(edge, [])
+            edge.answer([])
 
     def _read(self, client: int) -> None:
-        version = self._edge_of[client].version
-        self._recorder.begin(client, version)
+        self.recorder.begin(client, self._edge_of[client].version)
 
     def _arrive(self, client: int) -> None:
-        edge = self._edge_of[client]
-        edge.awaited -= 1
-        if edge.awaited:
-            self._hold(edge, client)
-            return
-        if edge.left == 1:
-            self._recorder.arrive(client)
-        self._end_round(edge, client, [])
-
-    def _hold(self, node: EdgeNode, client: int) -> None:
-        """Writes down a contribution that comes no further than to a node, for now."""
-        node.held.append((client, self._recorder.current_job(client)))
-        self._recorder.contribute(client, self._round, held=True)
-
-    def _end_round(self, node: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
-        """Lets a node continue with its own model, or visit the one above."""
-        node.left -= 1
-        if node.left:
-            self._hold(node, client)
-            self._answer(node, asked)
-            return
-        node.last, node.away, node.continuing = client, True, asked
-        self._after(node.up, node, self._visit)
-
-    def _visit(self, node: EdgeNode) -> None:
-        """Lets a node come to its parent, which may be away."""
-        parent = node.parent
-        assert parent is not None
-        if parent.away:
-            parent.queue.append(node)
-            return
-        parent.held += node.held
-        node.held = []
-        asked = [node]
-        if parent.waits:
-            parent.awaited -= 1
-            if parent.awaited:
-                self._hold(parent, node.last)
-                return
-            parent.awaited, asked = len(parent.below), parent.below
-        if parent.parent is None:
-            self._merge(parent, node.last, asked)
-        else:
-            self._end_round(parent, node.last, asked)
-
-    def _merge(self, cloud: EdgeNode, client: int, asked: list[EdgeNode]) -> None:
-        self._recorder.merge(client, self._round, set(cloud.held))
-        self._round += 1
-        cloud.held, cloud.version = [], self._recorder.version
-        self._answer(cloud, asked)
-
-    def _answer(self, node: EdgeNode, asked: list[EdgeNode]) -> None:
-        """Lets those below continue from a node's model."""
-        if node.clients:
-            node.awaited = len(node.clients)
-            for client in node.clients:
-                self._cycle.begin(client)
-        for below in asked:
-            below.version = node.version
-            self._after(below.down, below, self._go_on)
-
-    def _go_on(self, node: EdgeNode) -> None:
-        """Lets a node that is back answer, and see to those that have come since."""
-        node.left, node.away = node.rounds, False
-        queue, node.queue = node.queue, []
-        self._answer(node, node.continuing)
-        for below in queue:
-            self._visit(below)
-
-    def _after(
-        self, way: StageDelays | None, node: EdgeNode, then: Callable[[EdgeNode], None]
-    ) -> None:
-        delay = 0 if way is None else way.next(node.number)
-        if delay > 0:
-            self._world.call(delay, lambda _: then(node), 0)
-        else:
-            then(node)
+        self._edge_of[client].arrive(client)
 
 
 class Hierarchy(Protocol):

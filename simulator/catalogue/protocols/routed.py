@@ -23,12 +23,7 @@ from ...world.world import Timing, World
 
 
 class QueueRecorder(Recorder):
-    """The timeline of one run in which clients have several jobs at a time.
-
-    Args:
-        world: World whose clients are the workers.
-        width: Most workers of a row.
-    """
+    """The timeline of one run in which clients have several jobs at a time."""
 
     def __init__(self, world: World, width: int) -> None:
         super().__init__(world, width)

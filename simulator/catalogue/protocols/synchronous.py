@@ -1,7 +1,7 @@
 """Synchronous: round after round, each as long as its slowest client."""
 
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,12 +14,8 @@ from ...world.protocol import Cadence, LockStep, Protocol, Traits, refuse_more_t
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World
+from .deadlines import Deadline
 from .schedules import Scheduled, fewest, most, now
-
-if TYPE_CHECKING:
-    from .deadlines import Deadline
-else:
-    Deadline = Annotated[Any, AnyPart("deadlines")]
 
 
 class Synchronous(Protocol):
@@ -38,7 +34,7 @@ class Synchronous(Protocol):
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at
     that instant count."""
-    deadline_by: Deadline | None = None
+    deadline_by: Annotated[Deadline, AnyPart("deadlines")] | None = None
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
     """Arrivals with which a round ends, where more are asked (over-selection)."""

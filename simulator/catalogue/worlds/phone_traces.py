@@ -47,11 +47,6 @@ class PhoneTraces(Availability):
         """
 
     def make(self, population: Population) -> Presence:
-        """Reads the phones of some clients.
-
-        Raises:
-            DataError: a file that is not there or damaged, or has too few phones.
-        """
         path = files.located(self.path, "clients.availability.path")
         content = files.read(path)
         if content.startswith(PICKLE):

@@ -17,6 +17,8 @@ NO_HIDDEN = (
     "take adamw, a deeper model, or matrices: all"
 )
 """The message on a model of which Muon would move nothing."""
+Vector = Float[Array, "..."]
+"""An array of weights or a gradient, or a flat vector of some."""
 OWN = (
     "algorithm's optimizer.matrices must be all for a model of your own, which does "
     "not say which of its matrices are hidden, got 'hidden'; write matrices: all"
@@ -114,7 +116,7 @@ class UpdateRule(eqx.Module):
         return step_size
 
     @abstractmethod
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
+    def init(self, weights: Vector, arrays: ModelArrays | None) -> PyTree:
         """Returns the state before the first update of some weights.
 
         Args:
@@ -125,12 +127,12 @@ class UpdateRule(eqx.Module):
     @abstractmethod
     def update(
         self,
-        gradient: Float[Array, "..."],
+        gradient: Vector,
         state: PyTree,
-        weights: Float[Array, "..."],
+        weights: Vector,
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], PyTree]:
+    ) -> tuple[Vector, PyTree]:
         """Returns the direction against which weights move, and the state after it.
 
         Args:
@@ -143,7 +145,7 @@ class UpdateRule(eqx.Module):
         """
 
     def ahead(
-        self, weights: Float[Array, "..."], state: PyTree, step_size: Float[Array, ""]
-    ) -> Float[Array, "..."]:
+        self, weights: Vector, state: PyTree, step_size: Float[Array, ""]
+    ) -> Vector:
         """Returns what clients read: the model, or where an optimiser leads it."""
         return weights

@@ -368,10 +368,6 @@ def muon_of(hidden: Sequence[bool]) -> dict[str, object]:
 def check_options(config: Direction | DelayedNesterov | Optax, key: str) -> None:
     """Refuses optimisers, schedules and options that optax does not have.
 
-    Args:
-        config: An optimiser of a scenario.
-        key: Dotted entry in which it stands.
-
     Raises:
         ScenarioError: naming the entry, and the nearest name.
     """
@@ -391,7 +387,6 @@ def _check(
     given: dict[str, bool | int | float],
     entry: tuple[str, str],
 ) -> None:
-    """Refuses a name or its options."""
     above, key = entry
     if name not in known:
         near = nearest(name, known)

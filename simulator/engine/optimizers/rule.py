@@ -12,7 +12,7 @@ from ...problem.horizontal import HorizontalProblem
 from ...problem.models.flat import split
 from ...problem.models.parts import size
 from . import part
-from .arrays import NO_HIDDEN, ModelArrays, UpdateRule, arrays_of_rows
+from .arrays import NO_HIDDEN, ModelArrays, UpdateRule, Vector, arrays_of_rows
 from .part import DelayedNesterov, Direction, Optax, RateSchedule
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ class DirectionRule(UpdateRule):
 
     config: Direction = eqx.field(static=True)
 
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
+    def init(self, weights: Vector, arrays: ModelArrays | None) -> PyTree:
         return transformation(self.config).init(weights)
 
     def update(
         self,
-        gradient: Float[Array, "..."],
+        gradient: Vector,
         state: PyTree,
-        weights: Float[Array, "..."],
+        weights: Vector,
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], PyTree]:
+    ) -> tuple[Vector, PyTree]:
         update: Any = transformation(self.config).update
         return update(gradient, state)
 
@@ -69,18 +69,18 @@ class OptaxRule(UpdateRule):
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
         return step_size * self._rate(count)
 
-    def init(self, weights: Float[Array, "..."], arrays: ModelArrays | None) -> PyTree:
+    def init(self, weights: Vector, arrays: ModelArrays | None) -> PyTree:
         split_up = self._arrays(weights, arrays)
         return self._transformation(jnp.int32(0), arrays).init(split_up)
 
     def update(
         self,
-        gradient: Float[Array, "..."],
+        gradient: Vector,
         state: PyTree,
-        weights: Float[Array, "..."],
+        weights: Vector,
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], PyTree]:
+    ) -> tuple[Vector, PyTree]:
         if self.clip_norm is not None:
             import optax  # 0.1 s: only where a run needs it
 
@@ -98,7 +98,6 @@ class OptaxRule(UpdateRule):
         return -whole.reshape(weights.shape), after
 
     def _rate(self, count: Int[Array, "*W"]) -> Float[Array, "*W"]:
-        """Returns the learning rate after some updates."""
         if self.schedule is None:
             assert self.learning_rate is not None
             return self.learning_rate
@@ -114,9 +113,7 @@ class OptaxRule(UpdateRule):
             options |= part.muon_of(arrays.hidden())
         return make(learning_rate=self._rate(count), **options)
 
-    def _arrays(
-        self, weights: Float[Array, "..."], arrays: ModelArrays | None
-    ) -> PyTree:
+    def _arrays(self, weights: Vector, arrays: ModelArrays | None) -> PyTree:
         """Returns weights as the optimiser takes them: in one, or array by array."""
         shapes = None if arrays is None else arrays.shapes
         if self.kind not in part.BY_ARRAY:
@@ -133,9 +130,7 @@ class OptaxRule(UpdateRule):
             )
         return tuple(self._turned(each, arrays) for each in split(weights, shapes))
 
-    def _turned(
-        self, array: Float[Array, "..."], arrays: ModelArrays | None
-    ) -> Float[Array, "..."]:
+    def _turned(self, array: Vector, arrays: ModelArrays | None) -> Vector:
         """Returns a matrix as Muon takes it: `[inputs, outputs]`, and the other way."""
         if self.kind != "muon" or array.ndim != 2:
             return array
@@ -171,8 +166,8 @@ class DelayedState(NamedTuple):
         buffer: Sum of the updates' gradients of this period.
     """
 
-    momentum: Float[Array, "..."]
-    buffer: Float[Array, "..."]
+    momentum: Vector
+    buffer: Vector
 
 
 class DelayedNesterovRule(UpdateRule):
@@ -187,19 +182,17 @@ class DelayedNesterovRule(UpdateRule):
 
     config: DelayedNesterov = eqx.field(static=True)
 
-    def init(
-        self, weights: Float[Array, "..."], arrays: ModelArrays | None
-    ) -> DelayedState:
+    def init(self, weights: Vector, arrays: ModelArrays | None) -> DelayedState:
         return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
 
     def update(
         self,
-        gradient: Float[Array, "..."],
+        gradient: Vector,
         state: DelayedState,
-        weights: Float[Array, "..."],
+        weights: Vector,
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Float[Array, "..."], DelayedState]:
+    ) -> tuple[Vector, DelayedState]:
         config = self.config
         period, decay, spread = config.period, config.decay, config.spread
         last = (count + 1) % period == 0
@@ -212,11 +205,8 @@ class DelayedNesterovRule(UpdateRule):
         return direction + gradient / period, DelayedState(momentum, left)
 
     def ahead(
-        self,
-        weights: Float[Array, "..."],
-        state: DelayedState,
-        step_size: Float[Array, ""],
-    ) -> Float[Array, "..."]:
+        self, weights: Vector, state: DelayedState, step_size: Float[Array, ""]
+    ) -> Vector:
         if not self.config.look_ahead:
             return weights
         step = (step_size * self.config.decay).astype(weights.dtype)
@@ -257,7 +247,7 @@ def rule_of(
 
 
 def start(
-    rule: UpdateRule | None, problem: HorizontalProblem, weights: Float[Array, "..."]
+    rule: UpdateRule | None, problem: HorizontalProblem, weights: Vector
 ) -> PyTree:
     """Returns the state of the optimiser of a model of rows; None without one."""
     if rule is None:
@@ -268,12 +258,12 @@ def start(
 def directed(
     rule: UpdateRule | None,
     problem: HorizontalProblem,
-    gradient: Float[Array, "..."],
+    gradient: Vector,
     state: PyTree,
-    weights: Float[Array, "..."],
+    weights: Vector,
     count: Int[Array, ""],
     applies: Bool[Array, ""],
-) -> tuple[Float[Array, "..."], PyTree]:
+) -> tuple[Vector, PyTree]:
     """Returns an optimiser's direction in place of a gradient, and its state.
 
     Args:

@@ -159,12 +159,7 @@ class Staleness:
         self.contributions.add(client, age, start)
 
     def _first_after_start(self, row: np.ndarray, client: np.ndarray) -> float:
-        """Returns the first of some rows, or commits, that is not of the start.
-
-        Args:
-            row: of each contribution, or its commit, ascending.
-            client: that made it.
-        """
+        """Returns the first of some rows, or commits, that is not of the start."""
         if not self._silent.any():
             return 0
         news = self._silent[client]
@@ -314,12 +309,10 @@ class CommitTable:
 
 
 def _commits(rows: Rows) -> Int[np.ndarray, " T"]:
-    """Returns the version after each row."""
     return rows.version + effects(rows.kind).commits
 
 
 def _columns(run: int, record: Record, at_once: int) -> dict[str, np.ndarray]:
-    """Returns the columns of a record's rows, each by itself."""
     rows, infos = record.rows, record.infos
     present = rows.worker != NO_WORKER
     effect = effects(rows.kind)

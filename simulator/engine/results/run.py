@@ -25,10 +25,6 @@ class PrivacyTables:
     Perturbed embeddings are accounted for as their rows are executed, by the noise and
     the weights of each; other messages by a ledger, as their jobs end.
 
-    Args:
-        setup: The facts of the run.
-        writer: The writer of the study's tables.
-
     Attributes:
         releases: Uploads of each client so far; counted where they are perturbed.
     """
@@ -168,10 +164,6 @@ START = EvaluationPoint(0.0, 0, 0, 0)
 
 class Results:
     """One run's tables, written as its records come in.
-
-    Args:
-        setup: The facts of the run.
-        writer: The writer of the study's tables.
 
     Attributes:
         fraction: Part of the run's horizon that is done.
@@ -340,7 +332,6 @@ class Results:
     def _add_each(
         self, table: str, what: str, point: EvaluationPoint, metrics: Metrics
     ) -> None:
-        """Writes the metrics of an evaluation that each label or client has one of."""
         if not metrics:
             return
         size = len(next(iter(metrics.values())))
@@ -362,7 +353,6 @@ class Results:
         )
 
     def _end_early(self, record: Record) -> None:
-        """Writes the jobs of a run that ended before its timeline did."""
         if record.located:
             self._jobs.replay(Stop(commits=self._last.commits or 1))
         elif self._last.time:

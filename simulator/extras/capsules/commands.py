@@ -7,7 +7,7 @@ import typer
 
 from ...cli import console, folders
 from ...cli.console import err, out
-from ...cli.runs import recorder_of
+from ...cli.runs import Folder, Jobs, recorder_of
 from ...parts.errors import UserError, counted
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SHOWN = 3
 """Runs that are named."""
 
 
-@app.command()
+@app.command(rich_help_panel="Share")
 def capsule(
     folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
     file: Annotated[
@@ -53,10 +53,11 @@ def capsule(
         ),
     ] = None,
 ) -> None:
-    """Packs a study into one file (a zip) that others can repeat.
+    """Pack a study into one file (a zip) that others can repeat.
 
-    It holds the scenario, results, verdicts, digests of all traces, versions, figures
-    and code of your own; of data their names, licences and checksums, not the data.
+    It contains the scenario, results, verdicts, digests of all traces,
+    versions, figures and your own code. It contains the names, licences and
+    checksums of data, not the data.
     """
     from ...files import study as trace
     from . import packing
@@ -79,15 +80,11 @@ def capsule(
         out.say("It states no licence of scenario and results; --licence states one")
 
 
-@app.command()
+@app.command(rich_help_panel="Share")
 def rerun(
     file: Annotated[Path, typer.Argument(help="a capsule")],
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the study")
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=0, help="processes; 0: one a core")
-    ] = 0,
+    folder: Folder = None,
+    jobs: Jobs = 0,
     *,
     run_code: Annotated[
         bool,
@@ -96,9 +93,9 @@ def rerun(
         ),
     ] = False,
 ) -> None:
-    """Repeats the study of a capsule and compares the verdicts.
+    """Repeat the study of a capsule and compare the verdicts.
 
-    Exit status 1 if a verdict differs; without claims, if a trace differs.
+    Exits with 1 if a verdict differs; without claims, if a trace differs.
     """
     from ...files.study import is_world
     from ...scenario.reading import loads, loads_any

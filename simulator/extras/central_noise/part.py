@@ -13,6 +13,7 @@ from ...catalogue.algorithms.federated.chain import (
     Chained,
     ReceivePart,
     SendPart,
+    in_program,
 )
 from ...catalogue.algorithms.federated.clients import Clip, NoiseOptions
 from ...catalogue.algorithms.federated.server import Gathered, Weigh, WeightedMean
@@ -202,7 +203,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
                     f"lost, got {secure.least}; lower it"
                 )
         scale = self.clip_of(method).clip_bound * self.multiplier_at(1.0)
-        return self.in_program(
+        return in_program(
+            self,
             (),
             _gathers=setup.scenario.protocol.gathers,
             _scale=jnp.asarray(scale, float),

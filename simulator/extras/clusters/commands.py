@@ -1,8 +1,6 @@
 """Commands for a study in several places: `stalesim cluster begin`, `work`, ..."""
 
 import re
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,19 +8,17 @@ import typer
 
 from ...cli import console, printing, runs
 from ...cli.console import out
-from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides
+from ...cli.runs import EVERY_S, FAILED, Checkpoint, Overrides, ScenarioFile
 from ...parts.errors import UserError, counted
 
 app = typer.Typer()
 cluster = typer.Typer(
     help="Share a study among processes of several machines.", no_args_is_help=True
 )
-app.add_typer(cluster, name="cluster")
+app.add_typer(cluster, name="cluster", rich_help_panel="Share")
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of the units of a wall time."""
-SPARE_S = 60
-"""Seconds of a job's wall time that are left to start and to end."""
 
 
 def seconds(text: str) -> int:
@@ -42,7 +38,7 @@ def seconds(text: str) -> int:
 
 @cluster.command()
 def begin(
-    scenario: Annotated[Path, typer.Argument(help="a scenario file")],
+    scenario: ScenarioFile,
     folder: Annotated[
         Path, typer.Option("--out", "-o", help="new folder for the study")
     ],
@@ -126,43 +122,6 @@ def dask(
 
     with Cluster(address):
         commands.app(command, standalone_mode=False)
-
-
-@cluster.command()
-def slurm(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="jobs of the array")
-    ] = 16,
-    time: Annotated[str, typer.Option(help="wall time of a job, such as 2h")] = "1h",
-) -> None:
-    """Prints a script for sbatch: an array of jobs that work on a study.
-
-    For GPUs, memory or an account add lines of #SBATCH, as your cluster asks for them.
-    """
-    from ...parts import plugins
-    from ...studies.running import scenario_of, where_started
-
-    all_s = seconds(time)
-    if all_s <= 2 * SPARE_S:
-        raise UserError(f"--time must be > {2 * SPARE_S}s, got {time}; give more")
-    minutes, rest = divmod(all_s, 60)
-    with where_started(folder):
-        scenario = scenario_of(folder, "cluster slurm")
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", scenario.name)
-    given, study = plugins.options(), str(folder.resolve())
-    command = [sys.executable, "-m", "stalesim", *given, "cluster", "work", study]
-    for line in (
-        "#!/bin/sh",
-        f"#SBATCH --job-name={name}",
-        f"#SBATCH --array=1-{jobs}",
-        f"#SBATCH --time={minutes}:{rest:02d}",
-        "#SBATCH --ntasks=1",
-        "#SBATCH --cpus-per-task=1",
-        "#SBATCH --requeue",
-        f"exec {shlex.join(command)} --for {all_s - SPARE_S}s",
-    ):
-        typer.echo(line)
 
 
 @cluster.command()

@@ -41,9 +41,6 @@ class Cluster:
         with Cluster("tcp://HOST:8786"):
             stalesim.simulate("my.yaml", "/shared/my-study")
 
-    Args:
-        scheduler: Address of the scheduler.
-
     Raises:
         UserError: Dask is not installed, or the scheduler cannot be reached.
     """

@@ -23,10 +23,6 @@ def merge(folder: Path, *others: Path) -> Study:
 
     The others stay as they are. The study has the runs of the folder with most of them.
 
-    Args:
-        folder: Folder of a study that no process runs.
-        others: Folders of the same study.
-
     Returns:
         The study in the first folder; complete if all of its runs have ended.
 

@@ -18,6 +18,7 @@ from ...catalogue.algorithms.federated.chain import (
     ReadPart,
     SendPart,
     StagePart,
+    in_program,
 )
 from ...catalogue.algorithms.federated.stages import BROADCAST_ERROR, ClientJob
 from ...parts.base import Part
@@ -126,7 +127,7 @@ class Compression(StagePart):
         memory = self.feedback_of(variance)
         scale = 1.0 if memory == "none" else 1 / (1 + (variance or 0.0))
         facts = {"_memory": memory, "_scale": scale, "_shapes": setup.shape.arrays}
-        return self.in_program(("compressor",), **facts)
+        return in_program(self, ("compressor",), **facts)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Remembered:
         nothing = jnp.zeros_like(weights).reshape(-1)

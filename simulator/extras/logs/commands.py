@@ -9,6 +9,7 @@ import typer
 from ...cli import folders, printing
 from ...cli.console import out
 from ...cli.runs import (
+    Folder,
     Formats,
     Gantt,
     Overrides,
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 log = typer.Typer(
-    help="Imports the log of a real system; fits a world to it, and plays that.",
+    help="Import a log of a real system, fit delays, ask what if.",
     no_args_is_help=True,
 )
-app.add_typer(log, name="log")
+app.add_typer(log, name="log", rich_help_panel="Scenarios")
 
 Log = Annotated[
     Path,
     typer.Argument(
         help="a log: .csv, .jsonl or .parquet, a row per job, columns client (a number "
-        "from 1 or a label), read_time, arrived_time (seconds) and perhaps others "
-        "(docs/extras/logs.md)"
+        "from 1 or a label), read_time, arrived_time (seconds), and where it has them "
+        "begun_time, computed_time, sent_time, outcome, round, read_version, commit, "
+        "applied_time"
     ),
 ]
 Columns = Annotated[
@@ -44,9 +46,6 @@ Columns = Annotated[
         help="columns of the log by what they are called here, such as "
         "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
     ),
-]
-Folder = Annotated[
-    Path | None, typer.Option("--out", "-o", help="new folder for the timeline")
 ]
 
 

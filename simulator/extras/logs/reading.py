@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from ...catalogue.protocols.asynchronous import Asynchronous
 from ...catalogue.protocols.buffered import Buffered
@@ -90,6 +90,20 @@ class ClientLog(NamedTuple):
     def in_rounds(self) -> bool:
         """Whether the server is synchronous."""
         return "round" in self.table.frame
+
+    def stated_versions(
+        self, made: Float[np.ndarray, " m"], size: int = 1
+    ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+        """Returns the version that each job says that it read, and which cannot be.
+
+        `made` has the times of applied arrivals, of which `size` make a version.
+        """
+        read, said = self.times["read_time"], self.table.numbers("read_version")
+        least = np.searchsorted(made, read) // size
+        most = np.searchsorted(made, read, side="right") // size
+        first = int(np.argmin(read))
+        said = said - said[first] + least[first]
+        return said, (said < least) | (said > most)
 
 
 def columns_of(text: str | None) -> dict[str, str] | None:

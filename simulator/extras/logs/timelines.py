@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from ...files import inputs
 from ...files.reading import digests
 from ...files.study import Categorical, Study
 from ...files.study.manifest import Read
@@ -21,7 +22,6 @@ from ...files.timeline import (
     StopReason,
 )
 from ...studies.saved import TimelineSource, write_all
-from ...timelines.logs import LogTable
 from ...world.recorders.arrays import server_rows
 from ...world.workload import Workload
 from .reading import ClientLog, read_log
@@ -44,14 +44,8 @@ def import_log(
         DataError: one line with the file, the row, what is wrong and the remedy.
     """
     source = source_of(read_log(log, columns))
-    return write_all(Path(folder), source.entry["scenario"], [source], read_of(log))
-
-
-def read_of(log: str | Path) -> Read:
-    """Returns the entry of a manifest that says which log was read."""
-    path = Path(log)
-    held = digests.of_file(path)._asdict()
-    return {"inputs": {str(log): {"at": str(path.absolute()), **held}}}
+    read: Read = {"inputs": inputs.of_log(log)}
+    return write_all(Path(folder), source.entry["scenario"], [source], read)
 
 
 def source_of(log: ClientLog) -> TimelineSource:
@@ -187,24 +181,19 @@ def _jobs(
     )
 
 
-def _read_versions(
-    read: np.ndarray, made: np.ndarray, table: LogTable
-) -> Int[np.ndarray, " J"]:
+def _read_versions(log: ClientLog, made: np.ndarray) -> Int[np.ndarray, " J"]:
     """Returns how many commits had been made when each job read."""
-    most = np.searchsorted(made, read, side="right")
-    if "read_version" not in table.frame:
-        return most
-    least, said = np.searchsorted(made, read), table.numbers("read_version")
-    first = int(np.argmin(read))
-    said = (said - said[first] + least[first]).astype(np.int64)
-    table.refuse(
-        (said < least) | (said > most),
+    if "read_version" not in log.table.frame:
+        return np.searchsorted(made, log.times["read_time"], side="right")
+    said, wrong = log.stated_versions(made)
+    log.table.refuse(
+        wrong,
         "must have as read_version the number of arrivals applied before its read",
         "read_version",
         "correct the row; of a server that commits once a round, give the column round "
         "in its place",
     )
-    return said
+    return said.astype(np.int64)
 
 
 def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
@@ -219,7 +208,7 @@ def _in_order_of_arrival(log: ClientLog) -> tuple[Rows, Jobs, int]:
         ended, commits = _gathered(times, applied, table.numbers("commit"))
     order = np.argsort(ended, kind="stable")
     made = ended[order][commits[order]]
-    read_version = _read_versions(times["read_time"], made, table)[order]
+    read_version = _read_versions(log, made)[order]
     client, applied, commits = client[order], applied[order], commits[order]
     times = {name: values[order] for name, values in times.items()}
     ended, outcome = ended[order], outcome[order]

@@ -33,7 +33,7 @@ from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
 from .rooms import fit_together
 from .shared import Entry
-from .timelines import read_of, source_of
+from .timelines import source_of
 
 MOST_CLIENTS = 10_000
 """Clients of a log that is fitted: each is a group, which takes some milliseconds."""
@@ -209,7 +209,7 @@ def play_like(
     tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
     changed = tree
     for change in changes:
-        changed = overrides.apply(changed, change, {})
+        changed = overrides.apply(changed, change, {}, WorldScenario)
     validated_as(changed, WorldScenario)
     file = folder / "scenario.yaml"
     with emptied(folder), _undone(folder, [file, *world.tables]):
@@ -218,7 +218,7 @@ def play_like(
         held = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(held):
             told = inputs.manifest_entries(held)
-            told["inputs"] |= read_of(log)["inputs"]
+            told["inputs"] |= inputs.of_log(log)
             sources = sources_of(scenario, 1)
             tree = scenario.model_dump(mode="json")
             every = [first, *sources]
@@ -316,18 +316,13 @@ def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:
     """Returns which jobs say that they read a version other than by their times."""
     if "read_version" not in log.table.frame:
         return np.zeros(log.client.size, bool)
-    read, said = log.times["read_time"], log.table.numbers("read_version")
     applied = log.outcome == Outcome.APPLIED
     made = np.sort(log.times["arrived_time"][applied])
     if "applied_time" in log.times:  # of each version, which the log names
         commits = log.table.numbers("commit")[applied]
         first_of = np.unique(commits, return_index=True)[1]
         made = np.sort(log.times["applied_time"][applied][first_of])
-    least = np.searchsorted(made, read) // size
-    most = np.searchsorted(made, read, side="right") // size
-    first = int(np.argmin(read))
-    said = said - said[first] + least[first]
-    return (said < least) | (said > most)
+    return log.stated_versions(made, size)[1]
 
 
 def _buffer(log: ClientLog) -> int:

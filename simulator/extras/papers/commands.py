@@ -11,7 +11,7 @@ from ...cli.console import out
 app = typer.Typer()
 
 
-@app.command()
+@app.command(rich_help_panel="Results")
 def attack(
     folder: Annotated[Path, typer.Argument(help="folder of a study with probes")],
     what: Annotated[
@@ -21,14 +21,14 @@ def attack(
         int, typer.Option(min=1, help="probes of each group and commit to look at")
     ] = 20,
 ) -> None:
-    """Recovers images from the messages that a study has probed, and measures them."""
+    """Reconstruct images from recorded messages."""
     from ...files import study as trace
     from .attacks import report
 
     victim = trace.load(folder)
     recovered = report.attack(victim, what, most)
     shown = report.summary(recovered, by=("group",))
-    table = Table("group", *shown["metric"].unique(), "runs", "no image", box=None)
+    table = Table("variant", *shown["metric"].unique(), "runs", "no image", box=None)
     for group, rows in shown.groupby("group", sort=False):
         means = (f"{mean:.3g}" for mean in rows["mean"])
         first = rows.iloc[0]

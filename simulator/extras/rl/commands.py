@@ -7,17 +7,17 @@ import typer
 
 from ...cli import printing
 from ...cli.console import out
-from ...cli.runs import Formats, Overrides, Plots, formats, playing
+from ...cli.runs import Folder, Formats, Overrides, Plots, formats, playing
 
 if TYPE_CHECKING:
     from ...files.study import Study
 
 app = typer.Typer()
 rl = typer.Typer(
-    help="Imports the log of a system of asynchronous reinforcement learning.",
+    help="Import a log of asynchronous reinforcement learning.",
     no_args_is_help=True,
 )
-app.add_typer(rl, name="rl")
+app.add_typer(rl, name="rl", rich_help_panel="Scenarios")
 
 
 @rl.callback()
@@ -30,14 +30,14 @@ def import_(
     log: Annotated[
         Path,
         typer.Argument(
-            help="a log with a row per sample: .csv, .jsonl or .parquet, columns as in "
-            "docs/extras/rl.md"
+            help="a log: .csv, .jsonl or .parquet, a row per sample, columns sample, "
+            "start_time, finish_time (seconds), tokens, start_version, step, "
+            "step_end_time, and where it has them step_start_time, train_version, "
+            "prompt, machine, outcome"
         ),
     ],
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for the worlds")
-    ] = None,
+    folder: Folder = None,
     *,
     plots: Plots = True,
     form: Formats = None,

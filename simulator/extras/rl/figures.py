@@ -38,8 +38,9 @@ def histogram(study: Study) -> Figure:
     label = {run["run"]: run["label"] for run in study.manifest["runs"]}
     ages = study.table("sample_ages")
     ages = ages.assign(group=ages["run"].map(label))
-    known, looks = groups(study), facets.looks(study)
-    shown, last = facets.spread(known, MOST), 0
+    known, last = groups(study), 0
+    shown = facets.spread(known, MOST)
+    looks = style.looks(shown)
     with style.context():
         figure = layout.titled(study, layout.for_print(7.2, 3.4))
         one, two = figure.subplots(1, 2, sharey=True)

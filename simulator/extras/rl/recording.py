@@ -40,13 +40,7 @@ Played = tuple[Rollouts, RolloutLoad, dict[str, float]]
 
 
 class RolloutSource:
-    """A world of samples that is to be written.
-
-    Args:
-        identity: What the entry of its run in the manifest begins with.
-        world: The world.
-        play: Plays it.
-    """
+    """A world of samples that is to be written."""
 
     def __init__(
         self, identity: Entry, world: RolloutScenario, play: Callable[[], Played]

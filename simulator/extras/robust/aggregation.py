@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 
-from ...catalogue.algorithms.federated.chain import AggregatePart, Chained
+from ...catalogue.algorithms.federated.chain import AggregatePart, Chained, in_program
 from ...catalogue.algorithms.federated.clients import Count
 from ...catalogue.algorithms.federated.server import Weigh
 from ...catalogue.algorithms.federated.stages import (
@@ -123,7 +123,7 @@ class RobustPart(AggregatePart):
                 f"{fewest}; wait for more, take a protocol that gathers, or change its "
                 f"options"
             )
-        return self.in_program(_places=most, _gathers=gathers)
+        return in_program(self, _places=most, _gathers=gathers)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Kept:
         flat = weights.reshape(-1)

@@ -14,7 +14,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 from pydantic import Field, model_validator
 
-from ...catalogue.algorithms.federated.chain import AttackPart, Chained, StagePart
+from ...catalogue.algorithms.federated.chain import (
+    AttackPart,
+    Chained,
+    StagePart,
+    in_program,
+)
 from ...catalogue.algorithms.federated.clients import Count, LocalWork
 from ...catalogue.algorithms.federated.stages import ClientJob, Contributions, ServerRow
 from ...parts.base import LocatedError, tag
@@ -132,7 +137,8 @@ class EnemyPart(EnemyOptions, AttackPart):
         assert isinstance(method, Chained)  # whose stage it is
         K, seed = setup.shape.num_clients, setup.run.seed
         honest = np.array([not role for role in method.roles(K, seed)])
-        return self.in_program(
+        return in_program(
+            self,
             {*type(self).model_fields} - {*EnemyOptions.model_fields},
             _enemies=jnp.asarray(self.among(method, K, seed)),
             _honest=jnp.asarray(honest),

@@ -19,7 +19,7 @@ from typing_extensions import override
 from ...parts.errors import UserError, shown
 from ...parts.extras import extra
 from .fleet import GONE, LINES, Channels, Received
-from .mqtt import LOOK_S, MOST, RETRY_S, Broker, Conversation, Post
+from .mqtt import LOOK_S, MOST, RETRY_S, Conversation, Post
 from .wire import Header, WireError
 
 START = "start"
@@ -55,7 +55,7 @@ class BrokerLost(UserError):  # noqa: N818
     """The broker does not come back."""
 
 
-def address_of(text: str) -> Broker:
+def address_of(text: str) -> Header:
     """Returns where a broker is that was written as `HOST:PORT`, and who we are to it.
 
     That is no option, since commands are written down.
@@ -69,9 +69,8 @@ def address_of(text: str) -> Broker:
             f"--broker must be start or HOST:PORT, got {shown(text)}; correct it"
         )
     user, colon, password = os.environ.get(CREDENTIALS, "").partition(":")
-    if not colon:
-        return {"host": host, "port": int(port), "user": None, "password": None}
-    return {"host": host, "port": int(port), "user": user, "password": password}
+    login = {"user": user, "password": password} if colon else {}
+    return {"host": host, "port": int(port), **login}
 
 
 class MqttChannels(Channels):
@@ -247,12 +246,8 @@ class Mosquitto:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         password = secrets.token_urlsafe(16)
-        self.address: Broker = {
-            "host": "127.0.0.1",
-            "port": port,
-            "user": USER,
-            "password": password,
-        }
+        own = {"user": USER, "password": password}
+        self.address: Header = {"host": "127.0.0.1", "port": port, **own}
         self._folder = tempfile.TemporaryDirectory(prefix="stalesim-")
         users = Path(self._folder.name, "users")
         users.write_text(f"{USER}:{_stored(password)}\n")

@@ -1,31 +1,30 @@
 """The command of testbeds: `stalesim testbed`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...cli import console, folders, printing
 from ...cli.console import err, out
-from ...cli.runs import Formats, Overrides, Plots, formats
+from ...cli.runs import Folder, Formats, Overrides, Plots, ScenarioFile, formats
 from ...parts.errors import UserError
 
 app = typer.Typer()
 
 Faults = Annotated[
-    list[str] | None, typer.Option(help="see docs/extras/testbed.md; may be repeated")
+    list[str] | None,
+    typer.Option(
+        help="CLIENT@SECONDS, as 2@3.5, or 2@3+1 until 1 s later; with --slow 2@3x4, "
+        "4 times as slow; may be repeated"
+    ),
 ]
 
 
-@app.command("testbed")
+@app.command("testbed", rich_help_panel="Run")
 def act_out(
-    scenario: Annotated[
-        Path, typer.Argument(help="a scenario file, with or without a problem")
-    ],
+    scenario: ScenarioFile,
     set_: Overrides = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="new folder for what is recorded")
-    ] = None,
+    folder: Folder = None,
     compute: Annotated[
         str, typer.Option(help="sleep: as long as the laws say; or gradients as well")
     ] = "sleep",
@@ -46,34 +45,37 @@ def act_out(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Lets real processes act a scenario out in real time: a server and its clients.
+    """Emulate a scenario with real processes in real time.
 
-    The folder gets the log of their jobs, the timeline, and a study that replays it.
+    The folder gets the log of their jobs, the timeline, and a study that
+    replays it.
     """
     from ...scenario.reading import read_any
     from . import running
-    from .timeline import Options
+    from .timeline import Bench
 
     forms = formats(form, plots=plots)
     config = read_any(scenario, set_ or ())
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"--listen must be address:port, got {listen}; correct it")
-    options = Options(
-        compute=compute,
-        time_scale=time_scale,
-        host=host,
-        port=int(port),
-        kill=tuple(kill or ()),
-        pause=tuple(pause or ()),
-        slow=tuple(slow or ()),
-        broker=broker,
-    )
     with (
         folders.chosen_or_new(folder, f"{config.name}-testbed") as folder,
         console.interruptible(folder),
     ):
-        found = running.act_out(config, folder, options, lambda line: err.say(line))
+        bench = Bench(
+            config,
+            folder,
+            lambda line: err.say(line),
+            compute=compute,
+            time_scale=time_scale,
+            listen=(host, int(port)),
+            broker=broker,
+            kill=kill or (),
+            pause=pause or (),
+            slow=slow or (),
+        )
+        found = running.act_out(bench)
     printing.close_world(found.timeline, None, forms)
     if found.study is not None:
         printing.close(found.study, forms)

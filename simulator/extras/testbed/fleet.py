@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from typing_extensions import override
@@ -34,9 +33,19 @@ LINES = 10
 
 
 class Reception:
-    """The server's side of one conversation, from the knock on."""
+    """The server's side of one conversation, from the knock on.
 
-    def __init__(self, secret: bytes, num_clients: int, most: int) -> None:
+    Attributes:
+        socket: Its connection.
+        since: Real moment of its beginning.
+        unsent: Bytes for which there was no room so far.
+    """
+
+    def __init__(
+        self, connection: socket.socket, secret: bytes, num_clients: int, most: int
+    ) -> None:
+        self.socket, self.since = connection, time.monotonic()
+        self.unsent = bytearray()
         self._secret, self._num_clients = secret, num_clients
         self.session = Session(most)
         self.client: int | None = None
@@ -47,7 +56,7 @@ class Reception:
         """Whether the client has proved that it may join."""
         return self.session.agreed
 
-    def take(self, data: bytes, send: Callable[[bytes], None]) -> Iterator[Envelope]:
+    def take(self, data: bytes) -> Iterator[Envelope]:
         """Takes up bytes and answers greetings; yields messages of who has joined.
 
         The first is of type `here`.
@@ -59,7 +68,7 @@ class Reception:
             if self.client is None:
                 self.client, answer = wire.hello(message, self._num_clients)
                 self._nonce = answer["nonce"]
-                send(self.session.seal(answer))
+                self.unsent += self.session.seal(answer)
             elif not self.joined:
                 key = wire.admit(message, self._secret, self.client, self._nonce)
                 self.session.agree(key, is_server=True)
@@ -97,14 +106,6 @@ class Channels(Protocol):
         ...
 
 
-@dataclass
-class _Peer:
-    socket: socket.socket
-    reception: Reception
-    since: float = field(default_factory=time.monotonic)
-    unsent: bytearray = field(default_factory=bytearray)
-
-
 class TcpChannels(Channels):
     """Conversations over TCP, all in one thread.
 
@@ -114,7 +115,7 @@ class TcpChannels(Channels):
 
     def __init__(
         self,
-        reception: Callable[[], Reception],
+        reception: Callable[[socket.socket], Reception],
         say: Callable[[str], None],
         host: str = "127.0.0.1",
         port: int = 0,
@@ -128,8 +129,8 @@ class TcpChannels(Channels):
                 f"({error}); change it"
             ) from None
         self._listener.setblocking(False)
-        self._peers: list[_Peer] = []
-        self._of_client: dict[int, _Peer] = {}
+        self._peers: list[Reception] = []
+        self._of_client: dict[int, Reception] = {}
 
     @property
     @override
@@ -153,7 +154,7 @@ class TcpChannels(Channels):
             self._accept()
         now = time.monotonic()
         for peer in list(self._peers):
-            if not peer.reception.joined and now - peer.since > GREETING_S:
+            if not peer.joined and now - peer.since > GREETING_S:
                 self._leave(peer, received, "it has not joined in time")
         return received
 
@@ -161,7 +162,7 @@ class TcpChannels(Channels):
     def send(self, client: int, header: Header, body: bytes = b"") -> None:
         peer = self._of_client.get(client)
         if peer is not None:
-            peer.unsent += peer.reception.session.seal(header, body)
+            peer.unsent += peer.session.seal(header, body)
             self._flush(peer, None)
 
     @override
@@ -179,24 +180,23 @@ class TcpChannels(Channels):
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             found, _ = self._listener.accept()
-            strangers = [peer for peer in self._peers if not peer.reception.joined]
+            strangers = [peer for peer in self._peers if not peer.joined]
             if len(strangers) >= STRANGERS:
                 # Clients knock at once, and try again: who is silent longest goes.
-                silent = [peer for peer in strangers if peer.reception.client is None]
+                silent = [peer for peer in strangers if peer.client is None]
                 self._leave((silent or strangers)[0], [], "others want its place")
             found.setblocking(False)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._peers.append(_Peer(found, self._reception()))
+            self._peers.append(self._reception(found))
 
-    def _read(self, peer: _Peer, received: Received) -> None:
-        reception = peer.reception
+    def _read(self, peer: Reception, received: Received) -> None:
         try:
             data = peer.socket.recv(PIECE)
             if not data:
                 self._leave(peer, received)
                 return
-            for message in reception.take(data, peer.unsent.extend):
-                client = reception.client
+            for message in peer.take(data):
+                client = peer.client
                 assert client is not None
                 if self._of_client.setdefault(client, peer) is not peer:
                     raise WireError(f"client {client + 1} is here already")
@@ -205,14 +205,14 @@ class TcpChannels(Channels):
         except BlockingIOError:
             return
         except WireError as error:
-            if not reception.joined:
+            if not peer.joined:
                 with contextlib.suppress(OSError):
-                    peer.socket.send(reception.refused(error))
+                    peer.socket.send(peer.refused(error))
             self._leave(peer, received, str(error))
         except OSError:
             self._leave(peer, received)
 
-    def _flush(self, peer: _Peer, received: Received | None) -> None:
+    def _flush(self, peer: Reception, received: Received | None) -> None:
         """Sends what there is room for; what is broken is found when it is read."""
         try:
             while peer.unsent:
@@ -225,12 +225,12 @@ class TcpChannels(Channels):
             if received is not None:
                 self._leave(peer, received)
 
-    def _leave(self, peer: _Peer, received: Received, why: str = "") -> None:
+    def _leave(self, peer: Reception, received: Received, why: str = "") -> None:
         if peer not in self._peers:
             return
         self._peers.remove(peer)
         peer.socket.close()
-        client = peer.reception.client
+        client = peer.client
         if client is not None and self._of_client.get(client) is peer:
             del self._of_client[client]
             received.append((client, GONE))

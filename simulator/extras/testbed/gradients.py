@@ -144,11 +144,7 @@ class Gradients(Learner):
             self._given(numerics.event(NO_WORKER, 0))
 
     def _refuse_unforeseen(self) -> None:
-        """Refuses work that depends on when it will be applied.
-
-        Raises:
-            ScenarioError: Local steps whose size falls by the server's versions.
-        """
+        """Refuses work that depends on when it will be applied."""
         kernel: PyTree = self._numerics.parts[0]
         sampler = self._prepared.sampler
         # Of one step the size plays no part: the server's step has its own.

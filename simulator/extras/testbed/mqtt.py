@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from .wire import Envelope, Header, Session, WireError
 
@@ -38,15 +38,6 @@ RETRY_S = 0.1
 from sending again to doing so again."""
 MOST = 2**28 - 2**21
 """Most bytes of a message's body: MQTT itself ends at 2^28."""
-
-
-class Broker(TypedDict):
-    """Where a broker is, and who we are to it."""
-
-    host: str
-    port: int
-    user: str | None
-    password: str | None
 
 
 class Conversation:
@@ -121,7 +112,7 @@ class Post:
     """A connection with a broker, which is made again whenever it is lost.
 
     Args:
-        broker: Where it is.
+        broker: Its `host` and `port`, and the `user` and `password` that we are to it.
         topics: What is subscribed to.
         ready: Called each time it is subscribed to.
 
@@ -132,7 +123,7 @@ class Post:
     """
 
     def __init__(
-        self, broker: Broker, topics: list[str], ready: Callable[[], None]
+        self, broker: Header, topics: list[str], ready: Callable[[], None]
     ) -> None:
         self._broker, self._topics, self._ready = broker, topics, ready
         self._client: Client | None = None
@@ -173,7 +164,7 @@ class Post:
         from paho.mqtt.enums import CallbackAPIVersion
 
         client = Client(CallbackAPIVersion.VERSION2, secrets.token_hex(11))
-        if self._broker["user"] is not None:
+        if "user" in self._broker:
             client.username_pw_set(self._broker["user"], self._broker["password"])
         client.max_inflight_messages_set(0)  # without bound: they are few
         client.on_socket_open = _send_at_once
@@ -215,7 +206,7 @@ class MqttChannel:
     """A client's conversation with the server over a broker."""
 
     def __init__(
-        self, broker: Broker, run: str, secret: bytes, client: int, most: int
+        self, broker: Header, run: str, secret: bytes, client: int, most: int
     ) -> None:
         token = secrets.token_hex(16)
         self._up, self._all = f"{run}/up/{client}/{token}", f"{run}/down"

@@ -2,11 +2,9 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
-from typing import NamedTuple
 
 from ...catalogue.algorithms.federated.abilities import Resizes
 from ...catalogue.algorithms.federated.chain import Chained
@@ -19,11 +17,11 @@ from ...parts.errors import ScenarioError, UserError, shown, suggestion
 from ...problem.capabilities import DividesRows
 from ...scenario.reading import validated
 from ...scenario.scenario import Scenario
-from ...scenario.setting import BaseScenario, Varied
-from ...scenario.study import Run, expand
+from ...scenario.setting import BaseScenario
+from ...scenario.study import Run
 from ...studies import saved
 from ...timelines.simulated import SimulatedTimeline
-from .timeline import LISTEN, Bench, Options, RealTimeline, Say
+from .timeline import LISTEN, Bench, RealTimeline
 
 COMPUTE = ("sleep", "gradients")
 MOST_CLIENTS = 256
@@ -31,77 +29,50 @@ TIMELINE, STUDY = "timeline", "study"
 """Folders in the folder of a testbed."""
 
 
-class Recorded(NamedTuple):
-    """What a testbed has left.
-
-    Attributes:
-        timeline: Its timelines, as `stalesim timeline` writes them.
-        study: The study that replays them; None of a world without learning.
-        interrupted: Whether the user has ended it.
-    """
-
-    timeline: Study
-    study: Study | None
-    interrupted: bool
-
-
-def act_out(
-    scenario: Varied,
-    folder: Path,
-    options: Options,
-    say: Say = lambda line: None,
-    progress: Callable[[float], None] = lambda part: None,
-) -> Recorded:
-    """Lets real processes act out a scenario on this machine.
+def act_out(bench: Bench) -> Bench:
+    """Lets real processes act out the scenario of a bench; returns the bench.
 
     The folder gets `log.csv` (`log-1.csv` and so on of several runs), `timeline`, which
     is what `stalesim timeline` writes of a simulated world, and where the scenario has
     a problem `study`, which replays it through the engine. With real gradients it gets
     `model.npy`, the server's model at the end.
 
-    Args:
-        scenario: Scenario with or without a problem.
-        folder: New or empty folder.
-        options: How.
-        say: Says one line to the user.
-        progress: Called with the fraction that is done.
-
     Raises:
         UserError: Something in the scenario, the options or the folder is wrong.
     """
-    scenario = _checked(scenario, options)
+    scenario, folder = _checked(bench), bench.folder
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise UserError(
             f"{folder}: must be a new or empty folder, but there is something; choose "
             f"another by --out"
         )
-    bench = Bench(options, scenario, folder, len(expand(scenario)) > 1, say)
 
     def made(run: Run) -> RealTimeline:
         simulated = timeline(run)
         assert isinstance(simulated, SimulatedTimeline)  # `_checked` has made sure
         _refuse(simulated)
-        if options.compute == "gradients":
+        if bench.compute == "gradients":
             _refuse_undivided(run.scenario)
         known = {f.name: getattr(simulated, f.name) for f in fields(SimulatedTimeline)}
         return RealTimeline(**known, run=run, bench=bench)
 
     with _interruptible(bench):
-        recorded = saved.record(scenario, folder / TIMELINE, progress, made)
+        bench.timeline = saved.record(scenario, folder / TIMELINE, made=made)
     if bench.interrupted or not hasattr(scenario, "problem"):
-        return Recorded(recorded, None, bench.interrupted)
+        return bench
     from ... import studies
 
     replayed = {"replay": str((folder / TIMELINE).absolute())}
-    tree = validated(bench.scenario | {"timeline": replayed})
-    study = studies.simulate(tree, folder / STUDY)
+    tree = validated(bench.tree | {"timeline": replayed})
+    bench.study = studies.simulate(tree, folder / STUDY)
     for number, own in bench.measured.items():
-        say(_compared(study, number, own))
-    return Recorded(recorded, study, interrupted=False)
+        bench.say(_compared(bench.study, number, own))
+    return bench
 
 
-def _checked(scenario: Varied, options: Options) -> BaseScenario:
+def _checked(bench: Bench) -> BaseScenario:
+    scenario, given = bench.scenario, bench.compute
     if not isinstance(scenario, BaseScenario):
         raise UserError(
             "testbed must have a scenario of clients, got another world; simulate it "
@@ -113,7 +84,6 @@ def _checked(scenario: Varied, options: Options) -> BaseScenario:
             "timeline.replay must not be set on a testbed, which makes a timeline of "
             "its own; remove it"
         )
-    given = options.compute
     if given not in COMPUTE:
         raise UserError(
             f"--compute must be {' or '.join(COMPUTE)}, got {shown(given)}; "
@@ -124,14 +94,14 @@ def _checked(scenario: Varied, options: Options) -> BaseScenario:
             "--compute must be sleep for a scenario without a problem, got gradients; "
             "add one, or remove the option"
         )
-    if options.broker is not None and (options.host, options.port) != LISTEN:
+    if bench.broker is not None and bench.listen != LISTEN:
         raise UserError(
             "--listen must not be set with --broker, which is what listens; remove one"
         )
-    if not 0 < options.time_scale < float("inf"):
+    if not 0 < bench.time_scale < float("inf"):
         raise UserError(
             f"--time-scale must be > 0 real seconds of a virtual one, got "
-            f"{options.time_scale:g}; change it"
+            f"{bench.time_scale:g}; change it"
         )
     return scenario
 

@@ -5,23 +5,23 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel
 from typing_extensions import override
 
 from ...engine import device
+from ...files.study import Study
 from ...files.timeline import NO_COMMIT, Chunk, Outcome, StopReason, check
 from ...parts.errors import UserError
-from ...scenario.study import Run
+from ...parts.json_text import Tree
+from ...scenario.setting import Varied
+from ...scenario.study import Run, expand
 from ...timelines.simulated import SimulatedTimeline
 from .broker import BrokerLost, MqttChannels
 from .fleet import Channels, ClientProcesses, Reception, TcpChannels
 from .learner import Learner
-from .world import FORMS, Interrupted, RealWorld, parsed
+from .world import Interrupted, RealWorld, parsed
 
 LOG, MODEL = "log", "model"
 """Files of a run in the folder of a testbed."""
@@ -33,31 +33,6 @@ COLUMNS = (
     *("arrived_time", "applied_time", "outcome", "read_version", "commit"),
 )
 """Those of the log of any real system."""
-
-
-class Options(NamedTuple):
-    """How a scenario is acted out.
-
-    Attributes:
-        compute: `sleep`, for as long as the laws say, or `gradients` as well.
-        time_scale: Real seconds of a virtual one, > 0.
-        host: Address to listen at.
-        port: Port; 0 for a free one.
-        kill: Clients that are killed (`faults.parsed`).
-        pause: Clients that are paused.
-        slow: Clients that are slowed.
-        broker: MQTT broker over which messages go: `start`, or where it is
-            (`broker.address_of`); None for TCP.
-    """
-
-    compute: str = "sleep"
-    time_scale: float = 1.0
-    host: str = LISTEN[0]
-    port: int = LISTEN[1]
-    kill: tuple[str, ...] = ()
-    pause: tuple[str, ...] = ()
-    slow: tuple[str, ...] = ()
-    broker: str | None = None
 
 
 class Log:
@@ -109,26 +84,58 @@ class Log:
 
 
 class Bench:
-    """What the runs of a testbed share."""
+    """How the runs of a testbed are acted out, and what they have left.
+
+    Args:
+        scenario: Scenario with or without a problem.
+        folder: New or empty folder.
+        say: Says one line to the user.
+        compute: `sleep`, for as long as the laws say, or `gradients` as well.
+        time_scale: Real seconds of a virtual one, > 0.
+        listen: Address and port to listen at; port 0 for a free one.
+        broker: MQTT broker over which messages go: `start`, or where it is
+            (`broker.address_of`); None for TCP.
+        faults: `kill`, `pause` and `slow`: clients to which that happens, as
+            `world.parsed` reads them.
+
+    Attributes:
+        timeline: Their timelines, as `stalesim timeline` writes them.
+        study: The study that replays them; None of a world without learning.
+        interrupted: Whether the user has ended it.
+        measured: Metrics of the server's own model, by the numbers of runs.
+    """
+
+    timeline: Study
+    study: Study | None = None
 
     def __init__(
         self,
-        options: Options,
-        scenario: BaseModel,
+        scenario: Varied,
         folder: Path,
-        several: bool,
-        say: Say,
+        say: Say = lambda line: None,
+        *,
+        compute: str = "sleep",
+        time_scale: float = 1.0,
+        listen: tuple[str, int] = LISTEN,
+        broker: str | None = None,
+        **faults: Sequence[str],
     ) -> None:
-        self.options, self.say = options, say
-        self.scenario = scenario.model_dump(mode="json", exclude_unset=True)
+        self.scenario, self.folder, self.say = scenario, folder, say
+        self.compute, self.time_scale = compute, time_scale
+        self.listen, self.broker, self.faults = listen, broker, faults
         self.interrupted = False
         self.measured: dict[int, dict[str, float]] = {}
-        self._folder, self._several = folder, several
+        self._several = len(expand(scenario)) > 1
+
+    @property
+    def tree(self) -> Tree:
+        """The scenario as nested mappings, without defaults."""
+        return self.scenario.model_dump(mode="json", exclude_unset=True)
 
     def path(self, name: str, run: Run, ending: str) -> Path:
         """Returns the path of a file of a run."""
         number = f"-{run.number + 1}" if self._several else ""
-        return self._folder / f"{name}{number}.{ending}"
+        return self.folder / f"{name}{number}.{ending}"
 
 
 @dataclass(frozen=True)
@@ -141,10 +148,10 @@ class RealTimeline(SimulatedTimeline):
     @property
     @override
     def made_by(self) -> str:
-        options = self.bench.options
-        over = ", over MQTT" if options.broker else ""
+        bench = self.bench
+        over = ", over MQTT" if bench.broker else ""
         return (
-            f"a testbed, by {options.compute}, a virtual second {options.time_scale:g} "
+            f"a testbed, by {bench.compute}, a virtual second {bench.time_scale:g} "
             f"s{over}"
         )
 
@@ -160,24 +167,24 @@ class RealTimeline(SimulatedTimeline):
         yield self._acted_out()
 
     def _acted_out(self) -> Chunk:
-        bench, options = self.bench, self.bench.options
+        bench = self.bench
         faults = {
-            what: parsed(what, getattr(options, what), self.num_clients)
-            for what in FORMS
+            what: parsed(what, written, self.num_clients)
+            for what, written in bench.faults.items()
         }
         learner = Learner(self.workload)
-        if options.compute == "gradients":
+        if bench.compute == "gradients":
             device.before_import()
             from .gradients import Gradients
 
             device.use_cache()
-            learner = Gradients(self.run, bench.scenario)
+            learner = Gradients(self.run, bench.tree)
         secret = secrets.token_bytes(32)
         processes = ClientProcesses()
         lines = self._lines(secret, learner.most, processes)
         log = Log(bench.path(LOG, self.run, "csv"))
         try:
-            world = RealWorld(self, lines, processes, learner, options.time_scale)
+            world = RealWorld(self, lines, processes, learner, bench.time_scale)
             world.clock_of_testbed.interrupted = lambda: bench.interrupted
             recorder = self._new_recorder(world)
             self._confirm_inputs()
@@ -216,9 +223,10 @@ class RealTimeline(SimulatedTimeline):
         return Chunk(rows, jobs, reason, recorder.incidents(float(world.env.now)))
 
     def _lines(self, secret: bytes, most: int, processes: ClientProcesses) -> Channels:
-        options, say, known = self.bench.options, self.bench.say, self.num_clients
-        if options.broker is not None:
+        bench, known = self.bench, self.num_clients
+        if bench.broker is not None:
             ended = processes.ended
-            return MqttChannels(options.broker, secret, known, most, say, ended)
-        reception = partial(Reception, secret, known, most)
-        return TcpChannels(reception, say, options.host, options.port)
+            return MqttChannels(bench.broker, secret, known, most, bench.say, ended)
+        return TcpChannels(
+            lambda line: Reception(line, secret, known, most), bench.say, *bench.listen
+        )

@@ -79,10 +79,6 @@ class Interrupted(Exception):  # noqa: N818
 class RealTime(simpy.Environment):
     """Events in real time.
 
-    Args:
-        lines: Conversations with the clients.
-        scale: Real seconds of a virtual one.
-
     Attributes:
         hear: Called with a client and its message.
         busy: Says whether a message may still come.

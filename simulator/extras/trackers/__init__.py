@@ -13,7 +13,7 @@ from ...parts.attached import Extra
 from ...parts.lazy import attach
 
 if TYPE_CHECKING:
-    from .exporter import Exported, export
+    from .exporter import export
     from .following import follow
 
 EXTRA = Extra(commands=f"{__name__}.commands", outputs=("export-", "track-"))

@@ -12,7 +12,7 @@ from ...parts.errors import counted
 app = typer.Typer()
 
 
-@app.command()
+@app.command(rich_help_panel="Share")
 def export(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     target: Annotated[str, typer.Option("--to", help="csv or tensorboard")],
@@ -23,24 +23,26 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Writes a study for other programs, into a folder; uploads nothing."""
+    """Export a study as CSV or for TensorBoard; uploads nothing."""
     from ...files import study as trace
     from . import exporter
 
     study = trace.load(folder)
-    done = exporter.export(study, target, into or folder / f"export-{target}")
-    for how, number in done.left_out.items():
+    into = into or folder / f"export-{target}"
+    left_out = exporter.export(study, target, into)
+    for how, number in left_out.items():
         which = counted(number, "run that is", "runs that are")
         err.say(f"Left out: {which} {how}", style="yellow")
-    out.say(f"Exported: {done.folder} ({counted(done.num_runs, 'run')})")
+    written = len(study.manifest["runs"]) - left_out.total()
+    out.say(f"Exported: {into} ({counted(written, 'run')})")
 
 
-@app.command()
+@app.command(rich_help_panel="Share")
 def track(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> None:
-    """Logs a running study's evaluations for TensorBoard; uploads nothing.
+    """Log a running study for TensorBoard; uploads nothing.
 
-    They are in FOLDER/track-tensorboard, which is replaced. The command ends when the
-    study is complete.
+    The log is in FOLDER/track-tensorboard, which is replaced. The command
+    ends when the study is complete.
     """
     from . import following
 

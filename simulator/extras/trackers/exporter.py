@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 from csv import QUOTE_NONNUMERIC
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -82,21 +81,7 @@ TARGETS: dict[str, Callable[[Study, Path], None]] = {
 """Each writes a study into a folder whose content is moved up when it is whole."""
 
 
-class Exported(NamedTuple):
-    """Result of an export.
-
-    Attributes:
-        folder: Folder that was written.
-        num_runs: Number of runs whose results were written.
-        left_out: Numbers of runs that have no results, by how they ended.
-    """
-
-    folder: Path
-    num_runs: int
-    left_out: dict[str, int]
-
-
-def export(study: Study, target: str, folder: str | Path) -> Exported:
+def export(study: Study, target: str, folder: str | Path) -> Counter[str]:
     """Writes the runs of a study that have ended; reaches no network.
 
     An export that is cut short leaves nothing that could be taken for a whole one, and
@@ -108,7 +93,7 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
         folder: New or empty folder.
 
     Returns:
-        Where it was written, and how many runs were left out.
+        Numbers of runs that were left out, for want of results, by how they ended.
 
     Raises:
         StudyError: No run has ended, or the folder holds something or cannot be
@@ -134,4 +119,4 @@ def export(study: Study, target: str, folder: str | Path) -> Exported:
     remedy = "make room or choose another folder by --out"
     with written(path, "the export", remedy), filled(path) as partial:
         TARGETS[target](study, partial)
-    return Exported(path, len(runs) - left_out.total(), dict(left_out))
+    return left_out

@@ -27,9 +27,6 @@ def follow(folder: str | Path) -> Path:
 
     They are of all runs, also those that were written before. Nothing is uploaded.
 
-    Args:
-        folder: Folder of the study.
-
     Returns:
         Folder of the event files, `FOLDER` in that of the study, which is replaced.
 

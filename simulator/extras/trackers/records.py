@@ -33,7 +33,6 @@ class RunRecord(NamedTuple):
 
     Attributes:
         name: Name that each run of a study has alone, and that a file may have.
-        label: Variant and swept values; runs that share it differ in replicate alone.
         config: Resolved scenario by dotted keys, without what is null or empty.
         tags: Place of the run in its study, and why it ended; unit and better direction
             of each metric; where epsilon is
@@ -46,7 +45,6 @@ class RunRecord(NamedTuple):
     """
 
     name: str
-    label: str
     config: dict[str, bool | int | float | str]
     tags: dict[str, str]
     points: pd.DataFrame
@@ -70,7 +68,6 @@ def records(study: Study) -> Iterator[RunRecord]:
         cost = spent.loc[spent["run"] == number]
         yield RunRecord(
             name=_name(run),
-            label=run["label"],
             config=flat(run.get("scenario", {})),
             tags=_tags(study, run) | measures(study, run) | _kind_of(cost),
             points=points.merge(
@@ -84,7 +81,7 @@ def opening(study: Study, run: Entry) -> RunRecord:
     """Returns what is known of a run that is under way."""
     tags = {k: v for k, v in _tags(study, run).items() if k not in AT_END}
     config = flat(run.get("scenario", {}))
-    return RunRecord(_name(run), run["label"], config, tags, pd.DataFrame(), {})
+    return RunRecord(_name(run), config, tags, pd.DataFrame(), {})
 
 
 def values(row: Row) -> dict[str, float]:

@@ -58,11 +58,7 @@ class RunFiles:
 
 
 def check_library() -> None:
-    """Checks that the library tensorboardX is there.
-
-    Raises:
-        UserError: It is not installed.
-    """
+    """Checks that the library tensorboardX is there."""
     _library("tensorboardX")
     _library("tensorboardX.summary")
 

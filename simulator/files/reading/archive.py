@@ -104,12 +104,9 @@ DAMAGED_ARCHIVE = (
 
 
 def members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yields name and content of every file in an archive, in the archive's order.
+    """Yields name and content of every file in a zip or tar archive, in its order.
 
     Nothing is written to the disk, so that a name may say what it will.
-
-    Args:
-        path: Path of a zip file, or of a tar file, gzipped or not.
 
     Raises:
         DataError: It cannot be read, is damaged, or would unpack to too much.
@@ -174,13 +171,7 @@ def cached(name: str, make: Callable[[], Arrays]) -> Arrays:
 
 
 def cached_of(name: str, paths: Iterable[Path], make: Callable[[], Arrays]) -> Arrays:
-    """Returns arrays that are made of some files, from the cache if of these files.
-
-    Args:
-        name: Name of the arrays, and version of the code that makes them.
-        paths: Files whose content decides on them; they count as read.
-        make: Makes them; called where the cache has none, or damaged ones.
-    """
+    """Returns arrays as `cached` does, made of some files, which count as read."""
     digest = hashlib.sha256()
     for path in paths:
         files.note(path)

@@ -1,5 +1,7 @@
 """Columns of a table, whatever file they stand in: text or Parquet."""
 
+import csv
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,41 +59,98 @@ class Columns(ABC):
 
 
 class TextColumns(Columns):
-    """The columns of comma-separated text.
+    """The columns of comma-separated text in UTF-8, gzipped or not; no empty lines.
 
     Args:
-        path: Path of the file, gzipped or not.
+        path: Path of the file.
+        header: Number of rows before the one that holds the names of the columns.
+
+    Attributes:
+        rows: Cells of each row.
+        lines: Line of the file on which each row ends, from 1.
 
     Raises:
-        DataError: As `table.read` has it.
+        DataError: no text, no rows, a column named twice, or rows of unequal length.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._cells = table.read(path)
-        super().__init__(path, self._cells.columns)
+    def __init__(self, path: Path, header: int = 0) -> None:
+        content = files.read(path)
+        if len(content) > files.MOST_TEXT:
+            raise DataError(
+                f"{path} must hold {files.shown(files.MOST_TEXT)} of text at most, got "
+                f"{files.shown(len(content))}; save it as npz, or take fewer rows"
+            )
+        # Line by line, as the text of one cell may be as large as the file.
+        text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+        try:
+            reader = csv.reader(text)
+            numbered = [(row, reader.line_num) for row in reader if row]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(
+                f"{path} must be comma-separated text in UTF-8, got: {error}; check "
+                "its quotes and its encoding"
+            ) from error
+        if len(numbered) < header + 2:
+            raise DataError(
+                f"{path} must hold {header + 1} header rows and at least one row of "
+                f"data, got {len(numbered)} rows; check that it is whole"
+            )
+        super().__init__(path, tuple(name.strip() for name in numbered[header][0]))
+        table.refuse_repeated(path, self.names)
+        self.rows, self.lines = map(list, zip(*numbered[header + 1 :], strict=True))
+        for row, line in zip(self.rows, self.lines, strict=True):
+            if len(row) != len(self.names):
+                raise DataError(
+                    f"{path} must have {len(self.names)} cells in every row, got "
+                    f"{len(row)} in line {line}; check that it is whole"
+                )
+
+    def texts(self, name: str) -> list[str]:
+        """Returns the cells of a column, stripped of blanks."""
+        index = self.names.index(name)
+        return [row[index].strip() for row in self.rows]
 
     def numbers(self, name: str) -> Shaped[np.ndarray, " N *s"]:
-        return self.several((name,))[name]
+        return self.matrix((name,))[:, 0]
 
     def several(self, names: Sequence[str]) -> dict[str, Shaped[np.ndarray, "..."]]:
-        cells = table.numbers(self._cells, tuple(names))
-        return dict(zip(names, cells.T, strict=True))
+        return dict(zip(names, self.matrix(names).T, strict=True))
+
+    def matrix(self, names: Sequence[str]) -> Float64[np.ndarray, "N P"]:
+        """Returns columns of finite numbers, side by side.
+
+        Raises:
+            DataError: a cell that is no finite number, with its column and line.
+        """
+        place = {name: index for index, name in enumerate(self.names)}
+        indices = [place[name] for name in names]
+        cells = [[row[index] for index in indices] for row in self.rows]
+        try:
+            values = np.array(cells, dtype=np.float64)
+        except ValueError:
+            values = np.array([[table.number(cell) for cell in row] for row in cells])
+        bad = np.argwhere(~table.representable(values))
+        if bad.size:
+            row, index = bad[0]
+            raise DataError(
+                f"column {names[index]!r} of {self.path} must hold finite numbers, got "
+                f"{cells[row][index]!r} in line {self.lines[row]}; fill, encode or "
+                "remove it"
+            )
+        return values
 
     def values(self, name: str, what: str) -> Values:
         """Returns a column as numbers if all cells are finite ones, else as text."""
-        texts = table.column(self._cells, name)
+        texts = self.texts(name)
         if "" in texts:
-            line = self._cells.lines[texts.index("")]
+            line = self.lines[texts.index("")]
             raise _empty(self.path, name, what, f"line {line}")
-        return table.values(self._cells, name)
+        found = np.array([table.number(text) for text in texts])
+        return found if np.isfinite(found).all() else texts
 
 
 class ArrowColumns(Columns):
     """The columns of an Arrow table.
-
-    Args:
-        path: Path that it was read from.
-        cells: The table.
 
     Raises:
         DataError: Two columns have the same name, or there are no rows.
@@ -220,10 +279,6 @@ PIECE = 4096
 
 def parquet(path: Path, columns: Sequence[str] | None = None) -> ArrowColumns:
     """Returns the columns of a Parquet file.
-
-    Args:
-        path: Path of the file.
-        columns: Columns to be read; None for all.
 
     Raises:
         DataError: It cannot be read, is damaged or too large, or has no rows or not

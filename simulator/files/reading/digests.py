@@ -9,11 +9,11 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from ...parts.errors import DataError
+from ...parts.own_code import Content
 from . import archive
 
 FOLDER = "digests"
@@ -29,24 +29,12 @@ Stamp = tuple[int, int, int, int]
 """Size, times of modification and change in ns, and inode of a file."""
 
 
-class Digest(NamedTuple):
-    """The identity of a file's content.
-
-    Attributes:
-        sha256: SHA-256 of the content, in hexadecimal.
-        bytes: Size of the file.
-    """
-
-    sha256: str
-    bytes: int
-
-
 _known: dict[str, tuple[Stamp, str]] = {}
 """Digests of files by their paths, with the stamps that they had."""
 
 
-def of_file(path: Path) -> Digest:
-    """Returns the SHA-256 and the size of a file as it lies there now.
+def of_file(path: Path) -> Content:
+    """Returns the place, the SHA-256 and the size of a file as it lies there now.
 
     Raises:
         DataError: it cannot be read.
@@ -69,7 +57,7 @@ def of_file(path: Path) -> Digest:
             f"{path} must be a readable file, got: {error.strerror}; check its name "
             "and permissions"
         ) from error
-    return Digest(found, stamp[0])
+    return Content(place, found, stamp[0])
 
 
 def of_text(text: str) -> str:

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import platformdirs
 
@@ -34,10 +33,6 @@ def limit(packed: int) -> int:
 
 def check(unpacked: int, packed: int) -> None:
     """Refuses a file that would unpack to too much.
-
-    Args:
-        unpacked: Bytes of its content.
-        packed: Bytes of the file.
 
     Raises:
         ValueError: the content is too large; the message is one line.
@@ -88,26 +83,15 @@ SHIPPED = Path(__file__).parents[2] / "world"
 GZIP = b"\x1f\x8b"
 
 
-class Places(NamedTuple):
-    """Folders in which files are looked for.
-
-    Attributes:
-        working: Folder that relative paths start from.
-        data: Folder of real data files.
-    """
-
-    working: str
-    data: str
-
-
-_places: list[Places] = []
-"""Those of the study that this process works for, if it does; the last one counts."""
+_places: list[tuple[Path, Path]] = []
+"""Working and data folder of the study that this process works for, if it does; the
+last ones count."""
 
 
 @contextmanager
-def looking_in(places: Places) -> Iterator[None]:
+def looking_in(working: str | Path, data: str | Path) -> Iterator[None]:
     """Looks for files where another process does, or another day did."""
-    _places.append(places)
+    _places.append((Path(working), Path(data)))
     try:
         yield
     finally:
@@ -116,23 +100,19 @@ def looking_in(places: Places) -> Iterator[None]:
 
 def working_folder() -> Path:
     """Returns the folder that relative paths start from: by default the current one."""
-    return Path(_places[-1].working) if _places else Path.cwd()
+    return _places[-1][0] if _places else Path.cwd()
 
 
 def data_folder() -> Path:
     """Returns the folder of real data files: `STALESIM_DATA`, else the user's own."""
     if _places:
-        return Path(_places[-1].data)
+        return _places[-1][1]
     named = os.environ.get(FOLDER)
     return Path(named or platformdirs.user_data_dir("stalesim")).expanduser()
 
 
 def located(path: str, key: str) -> Path:
     """Returns a file: of the working folder, the data folder or a recorded world.
-
-    Args:
-        path: Path as the scenario has it.
-        key: Dotted key of the entry, for the message.
 
     Raises:
         DataError: it is in neither.
@@ -264,12 +244,7 @@ def read(path: Path) -> bytes:
 
 
 def digest(path: Path, algorithm: str) -> str:
-    """Returns the digest of a file as it lies there, "" if it cannot be read.
-
-    Args:
-        path: Path of the file.
-        algorithm: `md5` or `sha256`.
-    """
+    """Returns the digest of a file as it lies there, "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(

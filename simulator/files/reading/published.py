@@ -76,12 +76,7 @@ class Published(NamedTuple):
 
 
 def checksums(path: Path, known: Iterable[str]) -> set[str]:
-    """Returns the checksums of a file, by the algorithms of some known ones.
-
-    Args:
-        path: Path of the file.
-        known: Checksums, each `md5:` or `sha256:` and the digest, or "".
-    """
+    """Returns the checksums of a file, by the algorithms of some known ones."""
     algorithms = sorted({one.partition(":")[0] for one in known} - {""})
     return {f"{one}:{files.digest(path, one)}" for one in algorithms}
 
@@ -91,11 +86,6 @@ def is_published(path: Path, role: str, published: Published) -> bool:
 
     Where no checksum is known of the file in this role, its size decides, and where
     that is not known either, the file is believed.
-
-    Args:
-        path: Path of the file.
-        role: Name of its role, mostly the published name.
-        published: What is known of the set.
     """
     known = {file.checksum for file in published.files}
     if known & checksums(path, known):
@@ -109,11 +99,6 @@ def is_published(path: Path, role: str, published: Published) -> bool:
 
 def called(name: str, published: Published, paths: Mapping[str, Path]) -> str:
     """Returns what a set that is read from some files is called in tables and figures.
-
-    Args:
-        name: The set's bare name.
-        published: What is known of the set.
-        paths: Paths by role.
 
     Returns:
         The bare name for the published files; for other ones the name of a known copy,
@@ -163,14 +148,7 @@ def remedy(name: str, published: Published) -> str:
 def missing(
     name: str, published: Published, absent: Sequence[str], remark: str = ""
 ) -> DataError:
-    """Returns the error that says which files are missing, and how to get them.
-
-    Args:
-        name: Name of the data set.
-        published: What is known of the set.
-        absent: Names of the missing files.
-        remark: A further remark, "" for none.
-    """
+    """Returns the error that says which files are missing, and how to get them."""
     more = f" and {len(absent) - 2} more" if len(absent) > 2 else ""
     return DataError(
         f"{name} must be in the data folder, {files.data_folder()} (chosen by "

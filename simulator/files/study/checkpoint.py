@@ -18,16 +18,7 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def write(disk: Disk, path: Path, state: object) -> None:
-    """Writes a state, all of it or nothing.
-
-    Args:
-        disk: Disk of the file.
-        path: Path of the file; its folder is made if need be.
-        state: Nested mappings and lists of arrays, numbers and words.
-
-    Raises:
-        StudyError: the disk is full, or the folder cannot be written.
-    """
+    """Writes a state, all of it or nothing."""
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps(_without_arrays(state, arrays))
     data = packed({**arrays, "state": np.frombuffer(text.encode(), np.uint8)})

@@ -36,13 +36,7 @@ class Disk:
     """The files of the operating system. Every method may raise an OSError."""
 
     def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
-        """Makes a folder, unless it is there.
-
-        Args:
-            folder: Path of the folder.
-            parents: Whether those above are made as well.
-            new: Whether to raise a FileExistsError if it is there.
-        """
+        """Makes a folder, unless it is there; a `new` one must not be."""
         folder.mkdir(exist_ok=not new, parents=parents)
 
     def write(self, path: Path, data: bytes) -> None:
@@ -105,10 +99,6 @@ class Disk:
     def lock(self, path: Path, *, wait: bool = False) -> Iterator[None]:
         """Keeps other processes from taking the same lock until the end.
 
-        Args:
-            path: Path of the lock's file, which stays.
-            wait: Whether to wait until another process lets go of it.
-
         Raises:
             LockedError: another process holds it, and there is no waiting.
         """
@@ -149,10 +139,6 @@ def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> Non
 @contextlib.contextmanager
 def explained(folder: Path, remedy: str = "") -> Iterator[None]:
     """Turns errors of writing a study into messages for its user.
-
-    Args:
-        folder: Folder of the study.
-        remedy: Advice to the user; by default, to make room and resume.
 
     Raises:
         StudyError: one line, in place of an OSError.
@@ -239,12 +225,6 @@ def read_journal(
     The last line may be cut off by a kill; it is of a task that is to be repeated. Any
     other line that is not as it was written is passed over, with a warning: its runs
     count as not ended.
-
-    Args:
-        disk: Disk of the study.
-        path: Path of the journal.
-        files: Files of the tables, as the manifest has them.
-        quietly: Whether there is no warning.
 
     Raises:
         StudyError: the file cannot be read.

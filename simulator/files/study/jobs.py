@@ -105,12 +105,7 @@ def job_columns(
 def incident_columns(
     run: int, incidents: Incidents
 ) -> dict[str, np.ndarray | Categorical]:
-    """Returns rows of the table `incidents`.
-
-    Args:
-        run: Number of the run in its study.
-        incidents: Incidents of the run.
-    """
+    """Returns rows of the table `incidents`."""
     return {
         "run": np.full(incidents.time.size, run, np.int32),
         "time": incidents.time,

@@ -244,11 +244,7 @@ def is_world(manifest: Mapping[str, object]) -> bool:
 def write_manifest(
     folder: Path, manifest: Mapping[str, object], disk: Disk = DISK
 ) -> None:
-    """Writes the manifest of a study, all of it or nothing, with its checksum.
-
-    Raises:
-        StudyError: the disk is full, or the folder cannot be written or is not there.
-    """
+    """Writes the manifest of a study, all of it or nothing, with its checksum."""
     sealed = {"format": FORMAT, **manifest, CHECKSUM: None}
     sealed[CHECKSUM] = _checksum(sealed)
     text = "{\n" + ",\n".join(map(_entry_text, sealed.items())) + "\n}\n"
@@ -283,10 +279,6 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> Manifest:
 
 def parsed(path: Path, data: bytes) -> Manifest:
     """Returns a manifest that has the entries that a reader needs, of their types.
-
-    Args:
-        path: Where it was, for messages.
-        data: Its text.
 
     Raises:
         StudyError: It is none, it is damaged, or another version has written it.
@@ -342,12 +334,7 @@ MACHINE = ("platform", "cores", "device", "backend", "products")
 
 
 def provenance(libraries: tuple[str, ...], **also: str) -> Provenance:
-    """Returns the provenance of a study for its manifest: program, machine and command.
-
-    Args:
-        libraries: Distributions whose versions are noted.
-        also: Further entries of the environment.
-    """
+    """Returns a manifest's entries on the program, the machine and the command."""
     commit, dirty = of_program()
     return {
         "commit": commit,
@@ -365,11 +352,7 @@ def provenance(libraries: tuple[str, ...], **also: str) -> Provenance:
 
 
 def program(libraries: tuple[str, ...]) -> dict[str, str | None]:
-    """Returns the versions of libraries, and the digest of this program's own code.
-
-    Args:
-        libraries: Distributions, installed modules, or extras as `extras.NAME`.
-    """
+    """Returns the versions of libraries, and the digest of this program's own code."""
     return {**{name: _version(name) for name in libraries}, "code": code()[:CODE]}
 
 

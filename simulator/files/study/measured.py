@@ -14,12 +14,7 @@ FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 def facts_of(
     names: Sequence[str], problems: Iterable[Mapping[str, object]]
 ) -> dict[str, Tree]:
-    """Returns what a manifest says of some metrics, by name.
-
-    Args:
-        names: Names of metrics, which are known here.
-        problems: The problems of the study's runs, as they are written.
-    """
+    """Returns what a manifest says of some metrics, by name."""
     all_of_them = list(problems)
     found = {name: metric(name).of_problems(all_of_them) for name in names}
     return {
@@ -32,10 +27,6 @@ def metric_of_study(manifest: Mapping[str, Any], name: str) -> Metric | None:
     """Returns a metric in the units of a study; None if it is not known.
 
     A metric of a plug-in that is not registered here is known by the manifest.
-
-    Args:
-        manifest: Manifest of the study.
-        name: Name of the metric.
     """
     found = find(name)
     if found is not None:

@@ -63,9 +63,6 @@ def write(
 
     Returns:
         Its bytes and CRC-32, which are asked for when it is read.
-
-    Raises:
-        StudyError: the disk is full, or the folder cannot be written or is gone.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -171,9 +168,6 @@ def compact(
         files: Files of its tables; changed to those that are left.
         rows: Number of rows of each table.
         note: Called with the files that replace others, by table.
-
-    Raises:
-        StudyError: a part is missing or damaged, or the disk is full.
     """
     for name, mine in files.items():
         if len(mine) < 2 or rows.get(name, 0) >= ENOUGH * len(mine):
@@ -230,11 +224,7 @@ def _generation(files: Iterable[str]) -> int:
 
 
 def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
-    """Returns when files of a table survive a loss of power.
-
-    Raises:
-        StudyError: one is missing, or the folder cannot be written.
-    """
+    """Returns when files of a table survive a loss of power."""
     with explained(folder):
         for file in files:
             disk.sync(folder / name / file)
@@ -244,17 +234,7 @@ def sync(disk: Disk, folder: Path, name: str, files: Iterable[str]) -> None:
 def remove_parts(
     disk: Disk, folder: Path, but: Files, whose: Callable[[str], bool]
 ) -> None:
-    """Removes parts of a study's tables that nothing names.
-
-    Args:
-        disk: Disk of the study.
-        folder: Folder of the study.
-        but: Files that stay.
-        whose: Says of a writer's name whether its parts are meant.
-
-    Raises:
-        StudyError: the folder cannot be written.
-    """
+    """Removes parts of a study's tables that nothing names."""
     with explained(folder):
         for name in COLUMNS:
             for file in disk.names(folder / name):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...parts.errors import (
     ranges,
     shortened,
 )
+from ...parts.lazy import Late
 from . import parts
 from .columns import COLUMNS, LEFT_OUT, ORDERS
 from .disk import DISK, Disk, Files, read_journal
@@ -31,7 +32,7 @@ MOST_GROUPS = 12
 """Groups that are named."""
 LONGEST = 60
 """Characters of a group's name."""
-NEXT = "stalesim.tidy(study), stalesim.convergence(study), study.table(NAME)"
+NEXT = "study.tidy(), study.plot(), study.claims(), study.table(NAME)"
 NEXT_OF_WORLD = "study.table(NAME)"
 """What to do with it."""
 
@@ -39,16 +40,7 @@ NEXT_OF_WORLD = "study.table(NAME)"
 def pairs(
     folder: Path, manifest: Manifest, tables: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Returns what a study is, what it holds and what can be done with it.
-
-    Args:
-        folder: Folder of the study.
-        manifest: Its manifest.
-        tables: Names of the tables that it has.
-
-    Returns:
-        Headings, each with a line of text.
-    """
+    """Returns what a study is, what it holds and what can be done with it."""
     runs = manifest["runs"]
     stops = Counter(run["stop"] for run in runs)
     ended = len(runs) - sum(stops[stop] for stop in OPEN)
@@ -79,6 +71,12 @@ def _passing(folder: Path) -> str:
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from .... import analysis
+    from ....analysis.racing import Best
+else:
+    analysis = Late("stalesim.analysis")
 
 LOCKS = ".locks"
 """Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
@@ -127,6 +125,28 @@ class Study:
     def complete(self) -> bool:
         """Whether every run of the study has ended."""
         return self.manifest["status"] == "complete"
+
+    def tidy(self) -> "pd.DataFrame":
+        """Returns a row per evaluation, as `stalesim.tidy`."""
+        return analysis.tidy(self)
+
+    def final_values(self, metric: str | None = None) -> "pd.DataFrame":
+        """Returns a row per run, as `stalesim.final_values`."""
+        return analysis.final_values(self, metric)
+
+    def plot(
+        self, metric: str | None = None, against: str = "time", **options: Any
+    ) -> "Figure":
+        """Draws learning curves, as `stalesim.convergence`."""
+        return analysis.convergence(self, metric, against, **options)
+
+    def claims(self) -> "pd.DataFrame":
+        """Returns a row per claim with its verdict, as `stalesim.claims.evaluate`."""
+        return analysis.claims.evaluate(self)
+
+    def best(self) -> "Best":
+        """Returns the best values that a search has found, as `stalesim.best`."""
+        return analysis.best(self)
 
     def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         """Returns one table: the rows of all runs that have ended.

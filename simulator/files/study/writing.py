@@ -3,10 +3,11 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...parts.json_text import Tree
 from . import parts
 from .columns import COLUMNS, FURTHER, TraceColumn, outward
 from .disk import DISK, Disk, Files
@@ -34,14 +35,6 @@ Columns = Mapping[str, np.ndarray | Categorical]
 """Rows of a table: arrays of equal length, by column."""
 
 
-class WriterState(TypedDict):
-    """What a writer continues from; the runs' numbers are text, as JSON has keys."""
-
-    next_part: int
-    parts: Files
-    rows: dict[str, dict[str, int]]
-
-
 PART_ROWS = 100_000
 PART_SECONDS = 30.0
 """A part is written when it has this number of rows, or this age."""
@@ -49,11 +42,6 @@ PART_SECONDS = 30.0
 
 class Writer:
     """Writes tables of one study as Parquet parts, renamed into place when finished.
-
-    Args:
-        folder: Folder of the study.
-        name: Name of this writer within the study, part of its files' names.
-        disk: Disk of the study.
 
     Attributes:
         parts: Files of the parts written so far, with their seals.
@@ -70,31 +58,19 @@ class Writer:
         self.parts: Files = {}
         self.rows: dict[int, dict[str, int]] = {}
 
-    def state(self) -> WriterState:
-        """Returns the state of the writer; everything is flushed before.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
-        """
+    def state(self) -> Tree:
+        """Returns what a writer continues from; everything is flushed before."""
         self.flush()
         rows = {str(run): mine for run, mine in self.rows.items()}
         return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
 
-    def restore(self, state: WriterState) -> None:
+    def restore(self, state: Tree) -> None:
         """Continues after what `state` has returned."""
         self.next_part, self.parts = state["next_part"], state["parts"]
         self.rows = {int(run): mine for run, mine in state["rows"].items()}
 
     def append(self, table: str, columns: Columns) -> None:
-        """Adds rows to a table.
-
-        Args:
-            table: a key of `COLUMNS`.
-            columns: Arrays of equal length, by column.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
-        """
+        """Adds rows to a table."""
         runs = np.asarray(columns["run"])
         if not runs.size:
             return
@@ -108,11 +84,7 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Writes everything that was added so far.
-
-        Raises:
-            StudyError: the disk is full, or the folder cannot be written.
-        """
+        """Writes everything that was added so far."""
         import pyarrow as pa
 
         for name, pieces in self._tables.items():

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ...parts.errors import ScenarioError
-from ...parts.metrics import CLASSES, ROWS, Each, Metric, Takes
-from .of_model import FUNCTIONS
+from ...parts.metrics import CLASSES, ROWS, Each
+from .of_model import FUNCTIONS, fraction
 
 if TYPE_CHECKING:
     from ..learning import Shares
@@ -80,44 +80,33 @@ def each_label(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> ByLabel:
     return by_label
 
 
-_of_labels = partial(
-    Metric,
-    compute=f"{FUNCTIONS}:accuracy_by_label",
-    unit="fraction",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    takes=Takes.OUTPUTS,
-)
-_NEEDS = (CLASSES, ROWS)
-CLIENT_ACCURACY = _of_labels(
+_of_labels = partial(fraction, compute=f"{FUNCTIONS}:accuracy_by_label")
+_of_clients = partial(_of_labels, needs=(CLASSES, ROWS))
+CLIENT_ACCURACY = _of_clients(
     name="client_accuracy",
     of_run=f"{__name__}:each_client",
     each=Each.CLIENT,
     label="Mean test accuracy of clients",
-    needs=_NEEDS,
     meaning="mean over clients of the test accuracy for each one's mix of labels",
 )
-CLIENT_ACCURACY_STD = _of_labels(
+CLIENT_ACCURACY_STD = _of_clients(
     name="client_accuracy_std",
     of_run=f"{__name__}:spread",
     label="Standard deviation of clients' test accuracy",
     higher_is_better=False,
     bounds=(0.0, 0.5),
-    needs=_NEEDS,
     meaning="standard deviation over clients of client_accuracy",
 )
-CLIENT_ACCURACY_WORST_DECILE = _of_labels(
+CLIENT_ACCURACY_WORST_DECILE = _of_clients(
     name="client_accuracy_worst_decile",
     of_run=f"{__name__}:worst_decile",
     label="Test accuracy of the worst tenth of clients",
-    needs=_NEEDS,
     meaning="mean over the tenth of the clients (rounded up) with the lowest",
 )
-CLIENT_ACCURACY_MIN = _of_labels(
+CLIENT_ACCURACY_MIN = _of_clients(
     name="client_accuracy_min",
     of_run=f"{__name__}:least",
     label="Lowest test accuracy of a client",
-    needs=_NEEDS,
     meaning="lowest client_accuracy of a client",
 )
 LABEL_ACCURACY = _of_labels(
@@ -125,6 +114,5 @@ LABEL_ACCURACY = _of_labels(
     of_run=f"{__name__}:each_label",
     each=Each.LABEL,
     label="Mean test accuracy of labels",
-    needs=(CLASSES,),
     meaning="mean over labels of the accuracy on their test rows (balanced accuracy)",
 )

@@ -1,5 +1,7 @@
 """Accuracy, area under the ROC curve, loss and objective of a model."""
 
+from functools import partial
+
 from ...parts.metrics import (
     CLASSES,
     LIKELIHOOD,
@@ -13,27 +15,26 @@ from ...parts.metrics import (
 
 FUNCTIONS = "stalesim.simulator.problem.metrics.functions"
 
-TEST_ACCURACY = Metric(
-    "test_accuracy",
-    f"{FUNCTIONS}:accuracy",
-    meaning="of the test rows",
-    label="Test accuracy",
+fraction = partial(
+    Metric,
     unit="fraction",
     higher_is_better=True,
     bounds=(0.0, 1.0),
     takes=Takes.OUTPUTS,
     needs=(CLASSES,),
 )
-WORKER_ACCURACY = Metric(
+"""A metric of the outputs for classes that is a part of one."""
+TEST_ACCURACY = fraction(
+    "test_accuracy",
+    f"{FUNCTIONS}:accuracy",
+    meaning="of the test rows",
+    label="Test accuracy",
+)
+WORKER_ACCURACY = fraction(
     "worker_accuracy",
     f"{FUNCTIONS}:accuracy",
     meaning="mean of the workers' own",
-    unit="fraction",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
     models=Models.EACH_WORKER,
-    takes=Takes.OUTPUTS,
-    needs=(CLASSES,),
 )
 TEST_AUC = Metric(
     "test_auc",

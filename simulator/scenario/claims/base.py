@@ -31,7 +31,7 @@ from pydantic_core import core_schema
 from ...parts import metrics
 from ...parts.base import Config, LocatedError, Part, Rule, function_at
 from ...parts.catalogue import AnyName, AnyPart, classes
-from ...parts.errors import is_meant, suggestion
+from ...parts.errors import suggestion
 
 if TYPE_CHECKING:
     from ....analysis.claims.numbers import Frame
@@ -108,9 +108,7 @@ def is_at(parameters: Mapping[str, object], at: Mapping[str, Sequence[object]]) 
         at: Entry of the claim. A key that the run is not swept over leaves it in.
     """
     return all(
-        any(is_meant(value, parameters[key]) for value in values)
-        for key, values in at.items()
-        if key in parameters
+        parameters[key] in values for key, values in at.items() if key in parameters
     )
 
 
@@ -167,7 +165,7 @@ class Claim(Part):
         Each is a function from the study to a frame with a row per run, in columns
         `low` and `high`; by default the final values of the entry `metric`.
         """
-        return function_at(FINAL_VALUES, "Claim.quantities", own=True)(self)
+        return function_at(FINAL_VALUES, "Claim.quantities")(self)
 
     @abstractmethod
     def judge(self, *args: Any, **options: Any) -> "Judged":
@@ -241,7 +239,6 @@ class AnyClaim(AnyPart):
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Returns pydantic's schema of the union."""
         # Tags are no keys of any claim, so that messages leave them out.
         tagged = (Annotated[kind, Tag(f"<{kind.named}>")] for kind in _kinds())
         apart = Discriminator(lambda value: f"<{_kind_of(value)}>")

@@ -35,13 +35,7 @@ from .paths import Paths
 
 
 class ArrivalsPlayer:
-    """The timeline of a run whose clients do not wait.
-
-    Args:
-        timeline: Timeline of the run.
-        world: Its world, without feedback.
-        rule: What the protocol does with arrivals.
-    """
+    """The timeline of a run whose clients do not wait."""
 
     def __init__(self, timeline: RunTimeline, world: World, rule: Arrivals) -> None:
         self._world, self._rule = world, rule

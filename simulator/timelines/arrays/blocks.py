@@ -112,12 +112,7 @@ with which the job ended included."""
 
 
 class Limits:
-    """The ends of a run.
-
-    Args:
-        timeline: Timeline of the run, without messages but those of contributions.
-        world: Its world.
-    """
+    """The ends of a run."""
 
     def __init__(self, timeline: RunTimeline, world: World) -> None:
         stop = timeline.stop.time
@@ -133,12 +128,7 @@ class Limits:
     def first(
         self, turns: Int[np.ndarray, " T"], contributions: Int[np.ndarray, " T"]
     ) -> tuple[int, StopReason] | None:
-        """Returns the first row that reaches a counted limit, and why; or None.
-
-        Args:
-            turns: Turns made by the end of each row.
-            contributions: Contributions applied by the end of each row.
-        """
+        """Returns the first row that reaches a counted limit, and why; or None."""
         counts = turns, contributions, contributions
         at = [
             int(np.searchsorted(count, limit))

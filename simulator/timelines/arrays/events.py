@@ -40,11 +40,7 @@ class Events(NamedTuple):
 
 
 class EventOrder:
-    """The order of all events of a run, block after block.
-
-    Args:
-        num_clients: Number of clients, which are started in their order.
-    """
+    """The order of all events of a run, block after block."""
 
     def __init__(self, num_clients: int) -> None:
         self._last_event = np.arange(-num_clients, 0)
@@ -79,13 +75,7 @@ class EventOrder:
     def happened(
         self, work: JobArrays, since: float, until: float
     ) -> tuple[np.ndarray, Int[np.ndarray, " E"], Int[np.ndarray, " E"]]:
-        """Returns times, jobs and kinds of what happens after one time until another.
-
-        Args:
-            work: All jobs that had not ended at the first time.
-            since: as in `until`.
-            until: as in `until`.
-        """
+        """Returns times, jobs and kinds of what happens between two times."""
         J, own = work.client.size, work.own
         if own is None:
             job = np.flatnonzero(work.end <= until)

@@ -74,11 +74,7 @@ LATER = 2**62
 
 
 class Registers:
-    """Registers of one run.
-
-    Args:
-        number: How many there are.
-    """
+    """Registers of one run."""
 
     def __init__(self, number: int) -> None:
         self._readers = np.zeros(number, np.int64)
@@ -157,12 +153,7 @@ class Registers:
 
 
 class StageDraws:
-    """Successive durations of one stage of every client.
-
-    Args:
-        world: World whose groups of clients have the laws.
-        purpose: Purpose of the stage's draws.
-    """
+    """Successive durations of one stage of every client."""
 
     def __init__(self, world: World, purpose: Purpose) -> None:
         self._world, self._purpose = world, purpose
@@ -178,12 +169,7 @@ class StageDraws:
     def next(
         self, clients: Int[np.ndarray, " C"], counts: Int[np.ndarray, " C"] | int
     ) -> Durations:
-        """Returns the next durations of some clients, one client's after another's.
-
-        Args:
-            clients: Their numbers, each once.
-            counts: How many of each, or of all.
-        """
+        """Returns the next durations of some clients, one client's after another's."""
         world = self._world
         dtype = np.float64 if self._tick is None else np.int64
         if len(self._laws) == 1:

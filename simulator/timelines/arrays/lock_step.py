@@ -18,12 +18,7 @@ from .paths import Paths
 
 
 class LockStepPlayer:
-    """The timeline of a run whose clients all wait for each other.
-
-    Args:
-        timeline: Timeline of the run.
-        world: Its world, without feedback and without losses.
-    """
+    """The timeline of a run whose clients all wait for each other."""
 
     def __init__(self, timeline: RunTimeline, world: World) -> None:
         self._world = world
@@ -140,13 +135,7 @@ class LockStepPlayer:
 
 
 class TurnsPlayer:
-    """The timeline of a run whose clients commit in turn, or of pooled data.
-
-    Args:
-        timeline: Timeline of the run.
-        world: Its world.
-        rule: What the protocol does.
-    """
+    """The timeline of a run whose clients commit in turn, or of pooled data."""
 
     def __init__(self, timeline: RunTimeline, world: World, rule: Turns) -> None:
         self._world, self._rule = world, rule

@@ -42,11 +42,7 @@ class Durations(NamedTuple):
 
 
 class Paths:
-    """Every client's jobs, as many as are asked for.
-
-    Args:
-        world: World of the clients, without feedback.
-    """
+    """Every client's jobs, as many as are asked for."""
 
     def __init__(self, world: World) -> None:
         self._world, self._plain = world, world.is_plain
@@ -72,12 +68,7 @@ class Paths:
         """Jobs of each client that are known."""
 
     def extend(self, clients: Int[np.ndarray, " C"], n: int) -> JobArrays:
-        """Returns the next `n` jobs of some clients.
-
-        Args:
-            clients: Their numbers, each once.
-            n: How many of each, >= 1.
-        """
+        """Returns the next `n` jobs of some clients."""
         drawn = self.durations(clients, n)
         # Sums are made one after the other, as the clock makes them.
         C, m = clients.size, len(drawn.stages)
@@ -104,12 +95,7 @@ class Paths:
         return self.work(drawn, np.repeat(clients, n), job.ravel(), after)
 
     def durations(self, clients: Int[np.ndarray, " C"], n: int) -> Durations:
-        """Returns how long the stages of the next `n` jobs of some clients take.
-
-        Args:
-            clients: Their numbers, each once.
-            n: How many of each, >= 1.
-        """
+        """Returns how long the stages of the next `n` jobs of some clients take."""
         first_job = self.jobs[clients]
         sends = wait = lost = twice = None
         if self._losses is not None:
@@ -155,14 +141,7 @@ class Paths:
         job: Int[np.ndarray, " J"],
         after: Callable[[int], np.ndarray],
     ) -> JobArrays:
-        """Returns jobs of which the times are known.
-
-        Args:
-            drawn: Durations of their stages.
-            client: Their clients.
-            job: Their numbers.
-            after: Returns the times at which the first stages were over.
-        """
+        """Returns jobs of which the times are known."""
         own = asks = asked = None
         if self._read.exists:
             own = np.ones(job.size, bool)

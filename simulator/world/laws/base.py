@@ -19,15 +19,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -39,13 +31,6 @@ from ...parts.expressions import Number, depends_on_client, per_client
 from ..streams import Purpose, Streams
 from .usual import Family
 
-if TYPE_CHECKING:
-    AnyLaw: TypeAlias = "Law"
-else:
-    AnyLaw = Annotated[Any, AnyPart("laws")]
-"""Any law: ours by name, SciPy's by SciPy's name."""
-AlternatingLaws = tuple[tuple[Purpose, AnyLaw], tuple[Purpose, AnyLaw]]
-"""Laws of two states of a client that take turns, with the purposes of their draws."""
 Durations = Float[np.ndarray, " n"] | Int[np.ndarray, " n"]
 Who = int | Int[np.ndarray, " n"]
 """One client of all draws, or a client for each."""
@@ -93,9 +78,9 @@ class Draws(NamedTuple):
 class DurationSampler(Protocol):
     """Draws the durations of one stage, for every client of a population."""
 
-    @abstractmethod
     def lattice(self) -> set[Fraction] | None:
         """Returns numbers of which all durations are integer combinations, or None."""
+        return None
 
     @abstractmethod
     def draw(self, draws: Draws, tick: Fraction | None) -> Durations:
@@ -106,6 +91,7 @@ class ClosedForm(NamedTuple):
     """A law as a family of SciPy's, with each client's parameters.
 
     Attributes:
+        number: n, clients.
         family: The family; None if all durations are constant.
         shapes: Parameters of the family, each of one value or of one per client.
         loc: Location in the family's own unit; constant durations in seconds.
@@ -114,6 +100,7 @@ class ClosedForm(NamedTuple):
         independent: Whether a client's draws do not depend on those before them.
     """
 
+    number: int
     family: Family | None
     shapes: dict[str, Float[np.ndarray, " _"]]
     loc: Float[np.ndarray, " _"]
@@ -188,8 +175,68 @@ class Law(Part):
         return getattr(self, "law", type(self).__name__)
 
 
+AnyLaw = Annotated[Law, AnyPart("laws")]
+"""Any law: ours by name, SciPy's by SciPy's name."""
+AlternatingLaws = tuple[tuple[Purpose, Law], tuple[Purpose, Law]]
+"""Laws of two states of a client that take turns, with the purposes of their draws."""
 AnyQuantity = Quantity | Law
 """A number, an expression, a number for each client, or a law that they draw it by."""
+
+
+def refuse_two_sizes(law: Any) -> None:
+    """Refuses a law with a scale and a mean, of which one gives the other."""
+    if law.mean is not None and "scale" in law.model_fields_set:
+        raise ValueError(
+            "must have a scale or a mean, got both; remove one (in a variant by "
+            "scale: null)"
+        )
+
+
+def scaled_to_mean(
+    law: Any, added: tuple[str, ...], num_clients: int, name: str
+) -> Any:
+    """Returns a law with the scale that gives its mean, in place of the mean.
+
+    Args:
+        law: Law with entries `scale` and `mean`.
+        added: Its entries that are added to `scale * X`, in seconds.
+        num_clients: Number of clients that its parameters are for.
+        name: Dotted key of the law, for messages.
+
+    Raises:
+        LocatedError: No mean is known, or no scale gives this one.
+    """
+    unit = law.model_copy(update={"mean": None, "scale": 1, **dict.fromkeys(added, 0)})
+    try:
+        own = unit.mean_seconds(num_clients).tolist()
+        columns = [
+            distinct_values(getattr(law, key), num_clients, f"{name}.{key}")
+            for key in ("mean", *added)
+        ]
+    except LocatedError:
+        raise
+    except ValueError:  # it is drawn, or not known
+        own, columns = [np.inf], []
+    if not all(0 < mean < np.inf for mean in own):
+        raise LocatedError(
+            f"{name}.mean must be left out for the law {law.law!r}, of which no mean "
+            f"> 0 is known; give a scale",
+            keys(f"{name}.mean"),
+        )
+    columns = [*columns, [Fraction(repr(mean)) for mean in own]]
+    size = max(map(len, columns))
+    rows = zip(*(column * (size // len(column)) for column in columns), strict=True)
+    scales = tuple((mean - sum(start)) / unit for mean, *start, unit in rows)
+    if min(scales) <= 0:
+        client = scales.index(min(scales))
+        raise LocatedError(
+            f"{name}.mean must be more than {' and '.join(added)} add to the law, got "
+            f"no more for client {client + 1}; raise it",
+            keys(f"{name}.mean"),
+        )
+    return law.model_copy(
+        update={"mean": None, "scale": scales if size > 1 else scales[0]}
+    )
 
 
 def check_cycle(laws: Mapping[str, Law], num_clients: int) -> None:
@@ -344,11 +391,6 @@ def check_drawn(
     """Checks the laws of parameters that each client draws; returns if there are any.
 
     The values themselves are checked when they have been drawn.
-
-    Args:
-        parameters: Parameters of a law, by their names.
-        num_clients: Number of clients.
-        name: Dotted key of the law, for messages.
     """
     drawn = {key: value for key, value in parameters.items() if isinstance(value, Law)}
     for key, value in drawn.items():
@@ -364,14 +406,9 @@ def positive(
     Raises:
         LocatedError: it is negative for a client.
     """
+    check_parameter(quantity, num_clients, name)
     values = distinct_values(quantity, num_clients, name)
     for client, value in enumerate(values):
-        if value < 0:
-            raise LocatedError(
-                f"{name} must be >= 0, got {float(value):g} for client {client + 1}; "
-                f"durations are not negative",
-                keys(name),
-            )
         if value > LONGEST_S:
             raise LocatedError(
                 f"{name} must be at most {LONGEST_S:g}, beyond which no clock counts, "

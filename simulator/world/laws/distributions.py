@@ -17,6 +17,7 @@ from ...parts.base import (
     QUANTITY,
     Expression,
     LocatedError,
+    Quantity,
     Rule,
     refuse_booleans,
     tag,
@@ -42,24 +43,13 @@ from .base import (
     keys,
     known_values,
     positive,
+    refuse_two_sizes,
+    scaled_to_mean,
 )
 from .usual import USUAL, Family, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
-USUAL_NAMES = {
-    "binomial": "binom",
-    "deterministic": "constant",
-    "exponential": "expon",
-    "fixed": "constant",
-    "gaussian": "norm",
-    "geometric": "geom",
-    "lognormal": "lognorm",
-    "negative_binomial": "nbinom",
-    "normal": "norm",
-    "weibull": "weibull_min",
-}
-"""SciPy's names of laws that are usually named otherwise."""
 RARE = 1e-9
 """Chance of a draw that cannot be made, up to which a law is accepted."""
 
@@ -87,6 +77,8 @@ class Scipy(Law):
     """Shift of the distribution, as in SciPy."""
     scale: "Parameter" = 1
     """Factor of the distribution, as in SciPy."""
+    mean: Quantity | None = None
+    """Virtual seconds of the mean duration, in place of `scale`."""
     shift: "Parameter" = 0
     """Virtual seconds that are added to each draw."""
     parameters: dict[str, "Parameter"] = Field(default_factory=dict)
@@ -97,12 +89,17 @@ class Scipy(Law):
     def _gather_parameters(cls, data: object) -> object:
         if not isinstance(data, dict) or "parameters" in data:
             return data
-        own = {"law", "loc", "scale", "shift"}
+        own = {"law", "loc", "scale", "mean", "shift"}
         for key, value in data.items():
             if key != "law":
                 refuse_booleans(key, value)
         shapes = {key: value for key, value in data.items() if key not in own}
         return {k: v for k, v in data.items() if k in own} | {"parameters": shapes}
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "Scipy":
+        refuse_two_sizes(self)
+        return self
 
     @model_serializer
     def _flat(self) -> dict[str, object]:
@@ -110,9 +107,17 @@ class Scipy(Law):
             "law": self.law,
             **self.parameters,
             "loc": self.loc,
-            "scale": self.scale,
+            **({"scale": self.scale} if self.mean is None else {"mean": self.mean}),
             "shift": self.shift,
         }
+
+    def scaled(self, num_clients: int, name: str = "law") -> "Scipy":
+        """Returns the law with the scale that gives its mean, if it has one."""
+        if self.mean is None:
+            return self
+        discrete = is_discrete(distribution(self.law, name))
+        added = ("shift",) if discrete else ("shift", "loc")
+        return scaled_to_mean(self, added, num_clients, name)
 
     @property
     def has_quantiles(self) -> bool:
@@ -125,6 +130,7 @@ class Scipy(Law):
         placed = {key: getattr(self, key) for key in PLACES}
         if check_drawn(self.parameters | placed, num_clients, name):
             distribution(self.law, name)
+            self.scaled(num_clients, name)
             return np.ones(num_clients, bool)
         return _check_scipy(self.model_dump_json(), num_clients, name)
 
@@ -137,19 +143,21 @@ class Scipy(Law):
             name: known_values(value, num_clients, name)
             for name, value in self.parameters.items()
         }
+        law = self.scaled(num_clients)
         loc, scale, shift = (
-            known_values(getattr(self, at), num_clients, at) for at in PLACES
+            known_values(getattr(law, at), num_clients, at) for at in PLACES
         )
-        return ClosedForm(family, shapes, loc, scale, shift)
+        return ClosedForm(num_clients, family, shapes, loc, scale, shift)
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
-        family, shapes, loc, scale, shift, _ = self.closed_form(num_clients)
+        form = self.closed_form(num_clients)
+        family, shapes, scale = form.family, form.shapes, form.scale
         assert family is not None
         if not is_discrete(family):
-            found = family.mean(**shapes, loc=loc + shift, scale=scale)
+            found = family.mean(**shapes, loc=form.loc + form.shift, scale=scale)
         else:
             usual.check_short(family, *shapes.values())
-            found = shift + scale * family.mean(**shapes, loc=loc)
+            found = form.shift + scale * family.mean(**shapes, loc=form.loc)
         return np.atleast_1d(np.asarray(found, np.float64))
 
 
@@ -191,7 +199,7 @@ def family(law: str, name: str) -> Family:
     if found is not None and isinstance(found, kinds):
         return found
     names = [n for n in dir(scipy.stats) if isinstance(getattr(scipy.stats, n), kinds)]
-    near = USUAL_NAMES.get(law) or nearest(law, [*names, *own_names()])
+    near = nearest(law, [*names, *own_names()])
     raise LocatedError(
         f"{name}.law must be {', '.join(sorted(own_names()))} or a distribution of "
         f"scipy.stats, got {shown(law)}; "
@@ -210,6 +218,7 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
     known = distribution(law.law, name)
     names = [n for n in (known.shapes or "").split(", ") if n]
     check_names(law, names, name)
+    law = law.scaled(num_clients, name)
     quantities = {n: law.parameters[n] for n in names}
     quantities |= {"loc": law.loc, "scale": law.scale, "shift": law.shift}
     columns = {
@@ -239,11 +248,6 @@ def is_discrete(known: Family) -> bool:
 def check_names(law: Scipy, names: list[str], name: str) -> None:
     """Refuses shape parameters that a distribution does not have, or lacks.
 
-    Args:
-        law: Configuration of the law.
-        names: Names of the distribution's shape parameters.
-        name: Dotted key of the law, for messages.
-
     Raises:
         LocatedError: naming the parameter.
     """
@@ -268,14 +272,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
 
 
 def _check_row(known: Family, values: dict[str, Number], name: str, who: str) -> bool:
-    """Checks a law for one client; returns whether it can take time.
-
-    Args:
-        known: Distribution of SciPy.
-        values: Shape parameters in SciPy's order, then loc, scale, shift.
-        name: Dotted key of the stage.
-        who: Words that name the client.
-    """
+    """Checks a law for one client; returns whether it can take time."""
     law = known.name
     *shapes, loc, scale, shift = values.values()
     floats = [float(shape) for shape in shapes]
@@ -335,14 +332,10 @@ def _all(values: list[Number], number: int) -> list[Number]:
 
 
 class ScipySampler(DurationSampler):
-    """Any distribution of `scipy.stats`, shifted and scaled.
-
-    Args:
-        config: Law as the scenario has it.
-        population: The clients.
-    """
+    """Any distribution of `scipy.stats`, shifted and scaled."""
 
     def __init__(self, config: Scipy, population: Population) -> None:
+        config = config.scaled(population.size)
         self._name, self._first = config.law, population.first
         self._distribution = distribution(config.law, "law")
         self._discrete = is_discrete(self._distribution)
@@ -447,7 +440,7 @@ class Constant(Law):
 
     def closed_form(self, num_clients: int) -> ClosedForm:
         value = self.mean_seconds(num_clients)
-        return ClosedForm(None, {}, value, np.ones(1), np.zeros(1))
+        return ClosedForm(num_clients, None, {}, value, np.ones(1), np.zeros(1))
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
         return known_values(self.value, num_clients, "value")

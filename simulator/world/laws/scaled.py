@@ -1,11 +1,14 @@
 """Any law times a factor, plus a shift; and sums of draws."""
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from pydantic import model_serializer, model_validator
 
+from ...parts.base import Quantity
 from ...parts.errors import ScenarioError
 from ..streams import Purpose
 from .base import (
@@ -19,6 +22,8 @@ from .base import (
     check_drawn,
     known_values,
     positive,
+    refuse_two_sizes,
+    scaled_to_mean,
 )
 from .distributions import Parameter
 
@@ -34,8 +39,26 @@ class Scaled(Law):
     """The law whose draws are scaled."""
     scale: Parameter = 1
     """Factor of each draw."""
+    mean: Quantity | None = None
+    """Virtual seconds of the mean in the long run, in place of `scale`."""
     shift: Parameter = 0
     """Virtual seconds that are added."""
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "Scaled":
+        refuse_two_sizes(self)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _sized(self, dump: Callable[["Scaled"], dict[str, Any]]) -> dict[str, Any]:
+        other = "mean" if self.mean is None else "scale"
+        return {key: value for key, value in dump(self).items() if key != other}
+
+    def scaled(self, num_clients: int, name: str = "law") -> "Scaled":
+        """Returns the law with the scale that gives its mean, if it has one."""
+        if self.mean is None:
+            return self
+        return scaled_to_mean(self, ("shift",), num_clients, name)
 
     @property
     def varies(self) -> bool:
@@ -50,21 +73,22 @@ class Scaled(Law):
         return self.of.has_quantiles
 
     def make(self, population: Population) -> "ScaledSampler":
-        return ScaledSampler(self, population)
+        return ScaledSampler(self.scaled(population.size), population)
 
     def check(self, num_clients: int, name: str) -> Bool[np.ndarray, " n"]:
         moves = self.of.check(num_clients, f"{name}.of")
-        if check_drawn({"scale": self.scale, "shift": self.shift}, num_clients, name):
+        scale = self.scaled(num_clients, name).scale
+        if check_drawn({"scale": scale, "shift": self.shift}, num_clients, name):
             return moves
-        stretched = positive(self.scale, num_clients, f"{name}.scale")
+        stretched = positive(scale, num_clients, f"{name}.scale")
         shifted = positive(self.shift, num_clients, f"{name}.shift")
         return moves & stretched | shifted
 
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
-        within = self.of.mean_seconds(num_clients)
+        law, within = self.scaled(num_clients), self.of.mean_seconds(num_clients)
         if np.isinf(within).any():
             return within
-        scale = known_values(self.scale, num_clients, "scale")
+        scale = known_values(law.scale, num_clients, "scale")
         return known_values(self.shift, num_clients, "shift") + scale * within
 
 

@@ -78,10 +78,6 @@ def _positive(*shapes: float) -> bool:
     return all(shape > 0 for shape in shapes)
 
 
-def _not_negative(*shapes: float) -> bool:
-    return all(shape >= 0 for shape in shapes)
-
-
 class Usual(NamedTuple):
     """A standard law; methods are called as those of SciPy's laws.
 
@@ -255,7 +251,7 @@ USUAL = {
             lambda k, mu: _special("pdtrc", np.floor(k), mu),
             lambda mu: mu,
             "mu",
-            _not_negative,
+            lambda mu: mu >= 0,
             discrete=True,
         ),
         Usual(
@@ -287,22 +283,22 @@ COUNTED = 2.0**53
 
 def is_searched(known: Family) -> bool:
     """Says whether quantiles of what `distribution` returns have to be searched."""
+    return _has_generic(known, "_ppf")
+
+
+def adds_up(known: Family) -> bool:
+    """Says whether chances of a law are sums over all values up to one."""
+    return _has_generic(known, "_cdf")
+
+
+def _has_generic(known: Family, method: str) -> bool:
     if isinstance(known, Usual):  # which knows its own, without SciPy's two seconds
         return False
     import scipy.stats
 
     generic = scipy.stats.rv_discrete
-    return isinstance(known, generic) and type(known)._ppf is generic._ppf
-
-
-def adds_up(known: Family) -> bool:
-    """Says whether chances of a law are sums over all values up to one."""
-    if isinstance(known, Usual):
-        return False
-    import scipy.stats
-
-    generic = scipy.stats.rv_discrete
-    return isinstance(known, generic) and type(known)._cdf is generic._cdf
+    own = getattr(type(known), method, None)
+    return isinstance(known, generic) and own is getattr(generic, method)
 
 
 def cdf(known: Family, at: Values, *shapes: Values) -> Values:

@@ -66,7 +66,7 @@ def rows_of(
     if T and counts.max() > W:
         raise ScenarioError(
             f"protocol must have at most {W} clients in a row, got {counts.max()}; "
-            f"let its class say what it is like (docs/extending.md)"
+            f"set traits of its class, or write a recorder for it"
         )
     row = np.repeat(np.arange(T), counts)
     column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -201,7 +201,7 @@ class Recorder:
         into = self._held if held else self._buffered
         into.append((times, worker, job, read_version, uploads))
         self._leave(worker)
-        self._add_row_without_version(Kind.CONTRIBUTE, 1, round_)
+        self._add_row(Kind.CONTRIBUTE, 1, round_)
         self.num_contributions += 1
 
     def release_held(self) -> None:
@@ -231,7 +231,7 @@ class Recorder:
         if self.notes_reads and started != NEVER:
             self._settle()  # before the register that this job has read may be free
             self._work += (worker, job, read_version, self._read_slot[worker])
-            self._add_row_without_version(Kind.READ, 1)
+            self._add_row(Kind.READ, 1)
         self._leave(worker)
 
     def note(self, time: float, worker: int, what: Incident, count: int = 1) -> None:
@@ -278,12 +278,6 @@ class Recorder:
         """Writes down a job; its times are those of `jobs_of`."""
         self._job_times += times
         self._jobs += (worker, job, 0, read_version, commit, outcome, uploads)
-
-    def _add_row_without_version(
-        self, kind: Kind, workers: int, round_: int = 0
-    ) -> None:
-        self._settle()
-        self._add_row(kind, workers, round_)
 
     def settle(self) -> None:
         """Finishes the last row: a chunk then has all rows so far."""

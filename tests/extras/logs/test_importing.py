@@ -166,7 +166,7 @@ def test_the_labels_of_a_log_are_kept_wherever_its_clients_are_shown(
     assert done.returncode == 0, done.stderr
     for label in ("phone-a", "phone-b", "phone-c", "fleet: clients"):
         assert label in done.stdout
-    assert "fleet: 5 commits, 5 contributions in 8 virtual s" in done.stdout
+    assert "fleet: 5 server updates, 5 client updates in 8 virtual s" in done.stdout
     assert "the recording has ended" in done.stdout
     study = load(folder)
     entry = study.manifest["runs"][0]

@@ -68,8 +68,6 @@ def test_each_probe_has_its_qualities() -> None:
 
 def test_a_message_or_the_gradient_in_it_is_attacked() -> None:
     np.testing.assert_allclose(_recovered(what="gradient")["correlation"], 1)
-    with pytest.raises(ValueError, match="column of probes, got 'letter'"):
-        _recovered(what="letter")
 
 
 def test_a_batch_is_compared_with_its_members_and_shown_as_their_mean() -> None:
@@ -85,20 +83,12 @@ def test_a_batch_is_compared_with_its_members_and_shown_as_their_mean() -> None:
 def test_weights_are_needed_for_a_regulariser() -> None:
     probes = _probes()
     attack = report.linear_attack(1, l2=0.5)
-    with pytest.raises(ValueError, match="state must be known where l2 is not 0"):
-        report.recover(probes, SAMPLES, attack, SHAPE)
     weights = np.linspace(-1, 1, 73)
     pulled = 0.5 * np.append(weights[:-1], 0)
     probes["state"] = [list(weights)] * len(probes)
     probes["message"] = [list(np.asarray(g) + pulled) for g in probes["gradient"]]
     table = report.recover(probes, SAMPLES, attack, SHAPE)
     np.testing.assert_allclose(table["correlation"], 1)
-
-
-def test_images_must_have_the_shape() -> None:
-    attack = report.linear_attack(1)
-    with pytest.raises(ValueError, match=r"of the 72 features recovered, got \(8, 8\)"):
-        report.recover(_probes(), SAMPLES, attack, (8, 8))
 
 
 def test_a_group_has_a_mean_over_runs_and_its_interval() -> None:
@@ -162,5 +152,3 @@ def test_the_grid_shows_seven_commits_and_colours() -> None:
     assert len(figure.axes) == report.MAX_COLUMNS
     assert figure.axes[-1].get_title(loc="left") == "commit 19"
     assert np.shape(figure.axes[0].get_images()[0].get_array()) == (8, 19, 3)
-    with pytest.raises(ValueError, match="must have rows, got none"):
-        report.grid(table.iloc[:0], "empty")

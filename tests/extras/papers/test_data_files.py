@@ -47,8 +47,7 @@ SETS = {
     "parkinson": Made(
         Parkinson(), lambda root: parkinson.write(root / "pd_speech_features.csv")
     ),
-    "physionet2012": Made(PhysioNet2012(), physionet2012.write_official),
-    "physionet2012, one archive": Made(PhysioNet2012(), physionet2012.write_all),
+    "physionet2012": Made(PhysioNet2012(), physionet2012.write_all),
     "speech": Made(
         Speech(frames=3), lambda root: speech.save(root / "speech.npz", speech.arrays())
     ),

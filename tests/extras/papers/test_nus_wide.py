@@ -5,10 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from stalesim.simulator.extras.papers.data.nus_wide import FEATURES, NusWide
-from stalesim.simulator.parts.errors import DataError, ScenarioError
 
 DAT = NusWide(scale="raw")
 NUM = {"Train": 30, "Test": 14}
@@ -85,35 +83,3 @@ def test_gzipped_files(root: Path) -> None:
         (path.parent / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     np.testing.assert_array_equal(DAT.make().x_train, plain.x_train)
-
-
-def test_other_concepts(root: Path) -> None:
-    write(root)
-    data = DAT.replaced(concepts=("sky", "person", "animal")).make()
-    assert data.name == "nus_wide (sky, person, animal)"
-    counts = sum((np.arange(14) % n == r).astype(int) for n, r in SKIES.values())
-    row = np.flatnonzero(counts == 1)
-    np.testing.assert_array_equal(data.y_test, row % 5 == 1)
-
-
-def test_a_misspelt_concept_is_named(root: Path) -> None:
-    write(root)
-    with pytest.raises(
-        DataError, match=r"got no Labels_persn_Train.txt, Labels_persn_Test"
-    ):
-        NusWide(concepts=("persn", "animal")).make()
-
-
-def test_concepts_that_leave_no_rows(root: Path) -> None:
-    write(root)
-    for half in NUM:
-        path = root / FOLDERS["Labels"] / f"Labels_animal_{half}.txt"
-        path.write_text(path.read_text().replace("1", "0"))
-    with pytest.raises(ScenarioError, match="with and without the first, got 15 and 0"):
-        DAT.make()
-
-
-@pytest.mark.parametrize("concepts", [("sky",), ("sky", "sky"), ("sky", "../x")])
-def test_no_concepts(concepts: tuple[str, ...]) -> None:
-    with pytest.raises(ValidationError):
-        NusWide(concepts=concepts)

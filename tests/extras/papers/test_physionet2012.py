@@ -12,7 +12,6 @@ import pytest
 from stalesim.simulator.catalogue.partitions.vertical import Views
 from stalesim.simulator.extras.papers.data.physionet2012 import part, stays
 from stalesim.simulator.extras.papers.data.physionet2012.part import (
-    ALL,
     OUTCOMES_A,
     OUTCOMES_B,
     SET_A,
@@ -80,19 +79,14 @@ def tar(path: Path, contents: dict[str, str]) -> Path:
 
 
 def write_all(root: Path, **changed: str) -> Path:
-    contents = {OUTCOMES_A: outcomes("a"), OUTCOMES_B: outcomes("b")}
-    contents |= entries("a") | entries("b")
-    contents |= {name: value for name, value in changed.items() if value}
-    kept = {name: one for name, one in contents.items() if changed.get(name) != ""}
-    return tar(root / "physionet2012" / ALL, kept)
-
-
-def write_official(root: Path) -> None:
+    """Writes the four files; a stay without content is left out. Returns the folder."""
     folder = root / "physionet2012"
-    for name, half in ((SET_A, "a"), (SET_B, "b")):
-        tar(folder / name, entries(half))
-    (folder / OUTCOMES_A).write_text(outcomes("a"))
-    (folder / OUTCOMES_B).write_text(outcomes("b"))
+    for name, listed, half in ((SET_A, OUTCOMES_A, "a"), (SET_B, OUTCOMES_B, "b")):
+        stays = entries(half)
+        stays |= {k: text for k, text in changed.items() if k.startswith(f"set-{half}")}
+        tar(folder / name, {k: text for k, text in stays.items() if text})
+        (folder / listed).write_text(changed.get(listed, outcomes(half)))
+    return folder
 
 
 def order(data: Any, column: int) -> list[int]:
@@ -103,9 +97,8 @@ def order(data: Any, column: int) -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning")
-@pytest.mark.parametrize("form", ["official", "archive"])
-def test_statistics_are_those_of_the_benchmark(root: Path, form: str) -> None:
-    (write_official if form == "official" else write_all)(root)
+def test_statistics_are_those_of_the_benchmark(root: Path) -> None:
+    write_all(root)
     data = STATISTICS.make()
     assert data.name == "physionet2012 (other copy)"
     assert (data.x_train.shape, data.x_test.shape) == ((NUM, 1561), (4, 1561))
@@ -192,7 +185,7 @@ def test_parties_hold_variables_hour_by_hour(root: Path) -> None:
 
 
 def test_it_is_parsed_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_all(root)
+    folder = write_all(root)
     first = STATISTICS.make()
 
     def never(*_: Any) -> None:
@@ -205,7 +198,7 @@ def test_it_is_parsed_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other content is parsed again.
     write_all(root, **{"set-b/142600.txt": text(142_600).replace("80.0", "81.0")})
     assert (STATISTICS.make().x_test != first.x_test).any()
-    assert STATISTICS.located_files() == [path]
+    assert {*STATISTICS.located_files()} == {*folder.iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -246,14 +239,14 @@ def test_damaged_set(root: Path, name: str, content: str, says: str) -> None:
 
 
 def test_truncated_archive(root: Path) -> None:
-    path = write_all(root)
+    path = write_all(root) / SET_A
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match="must be a whole gzip file"):
         STATISTICS.make()
 
 
 def test_zip_files_are_read_as_well(root: Path) -> None:
-    write_official(root)
+    write_all(root)
     expected = STATISTICS.make()
     folder = root / "physionet2012"
     for name, half in ((SET_A, "a"), (SET_B, "b")):

@@ -92,11 +92,7 @@ def random_world(seed: int) -> RolloutOptions:
     if r.random() < 0.5:
         generation["retry_length"] = "redrawn"
     if r.random() < 0.25:
-        generation["most_tokens"] = 500  # or a sample might never be finished
-        generation["failures"] = {
-            "after": {"law": "expon", "scale": 150},
-            "down": {"law": "expon", "scale": 20},
-        }
+        generation["most_tokens"] = 500
     stop: dict[str, Any] = r.choice(
         [{"steps": 12}, {"samples": 10 * batch}, {"time": 12 * mean}]
     )
@@ -115,7 +111,6 @@ def twin_options(world: RolloutOptions) -> dict[str, Any]:
         "group": g.group,
         "complete": g.complete,
         "level": g.max_async_level,
-        "fails": g.failures is not None,
         "retry_length": g.retry_length,
         "order": q.order,
         "capacity": q.capacity,

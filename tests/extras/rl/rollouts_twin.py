@@ -2,15 +2,12 @@
 
 No code of the simulator: every sample keeps the tokens that it still needs, and at each
 instant all of them are looked at. Instants have an order: weights are there, the
-trainer's step ends, slots are repaired, slots begin samples, one sample ends (that
-which was begun first), one slot fails.
+trainer's step ends, slots begin samples, one sample ends (that which was begun first).
 """
 
 import math
 from types import SimpleNamespace as Bag
 from typing import Any
-
-NEVER = math.inf
 
 
 def twin(options: dict[str, Any], draws: Any) -> Any:
@@ -26,13 +23,7 @@ class World:
         self.now = 0.0
         self.log: list[Bag] = []
         self.steps: list[Bag] = []
-        self.slots = [
-            Bag(sample=None, holds=None, fails=NEVER, back=NEVER, broken=0)
-            for _ in range(self.o.slots)
-        ]
-        if self.o.fails:
-            for number, slot in enumerate(self.slots):
-                slot.fails = draws.up(number, 0)
+        self.slots = [Bag(sample=None, holds=None) for _ in range(self.o.slots)]
         self.to_repeat: list[tuple[int, int, int, int]] = []
         self.num_fresh = self.num_groups = self.credit = 0
         self.lengths: dict[tuple[int, int], float] = {}
@@ -46,7 +37,7 @@ class World:
         self.load: Bag | None = None
         self.pending: int | None = None
         self.trained = 0
-        self.seconds = dict.fromkeys(("busy", "paused", "blocked", "down"), 0.0)
+        self.seconds = dict.fromkeys(("busy", "paused", "blocked"), 0.0)
         self.stop = ""
 
     # who is generating, and how fast
@@ -72,12 +63,6 @@ class World:
             events.append((self.step.ends, 1, 0, self.end_step))
         if self.load is not None:
             events.append((self.load.ends, 0, 0, self.end_load))
-        for number, slot in enumerate(self.slots):
-            if slot.back < NEVER:
-                events.append((slot.back, 2, number, lambda s=slot: self.repair(s)))
-            if slot.fails < NEVER:
-                fail = lambda s=slot, n=number: self.fail(s, n)  # noqa: E731
-                events.append((slot.fails, 4, number, fail))
         if self.generating() and not self.frozen():
             pace = self.seconds_per_token()
             first = min(self.generating(), key=lambda s: (s.needs, s.row))
@@ -97,7 +82,6 @@ class World:
         soon = [
             self.step is not None and self.step.ends == time,
             self.load is not None and self.load.ends == time,
-            any(slot.back == time for slot in self.slots),
         ]
         if not any(soon):
             self.begin_samples()
@@ -106,7 +90,6 @@ class World:
         for what, slots in (
             ("paused" if self.frozen() else "busy", len(self.generating())),
             ("blocked", sum(slot.holds is not None for slot in self.slots)),
-            ("down", sum(slot.back < NEVER for slot in self.slots)),
         ):
             self.seconds[what] += (time - self.now) * slots
         if self.generating() and not self.frozen() and time > self.now:
@@ -141,7 +124,7 @@ class World:
 
     def begin_samples(self) -> None:
         for slot in self.slots:
-            if slot.sample is None and slot.holds is None and slot.back == NEVER:
+            if slot.sample is None and slot.holds is None:
                 if self.frozen() or self.pending is not None:
                     return
                 found = self.may_begin()
@@ -202,24 +185,6 @@ class World:
         self.to_repeat.append(
             (sample.group, sample.prompt, sample.member, sample.attempt + 1)
         )
-
-    # slots
-
-    def fail(self, slot: Bag, number: int) -> None:
-        slot.broken += 1
-        slot.fails = NEVER
-        if slot.holds is not None:
-            slot.fails = self.now + self.d.up(number, slot.broken)
-            return
-        if slot.sample is not None:
-            self.stop_sample(slot.sample)
-        slot.back = self.now + self.d.down(number, slot.broken - 1)
-        self.drain()
-
-    def repair(self, slot: Bag) -> None:
-        slot.back = NEVER
-        number = self.slots.index(slot)
-        slot.fails = self.now + self.d.up(number, slot.broken)
 
     # the queue
 

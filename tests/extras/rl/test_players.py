@@ -68,7 +68,7 @@ def test_samples_queue_and_train_in_this_order() -> None:
     assert (found.end_time, found.stop) == (7, "steps")
 
 
-@pytest.mark.parametrize("why", ["abort", "failures", "again"])
+@pytest.mark.parametrize("why", ["abort", "again"])
 def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
     tree: dict[str, Any] = {
         "generation": {
@@ -81,9 +81,6 @@ def test_samples_that_are_made_again_keep_their_lengths(why: str) -> None:
     }
     if why == "abort":
         tree["weights"] = {"mode": "abort"}
-    elif why == "failures":
-        up, down = {"law": "expon", "scale": 2}, {"law": "expon", "scale": 1}
-        tree["generation"] |= {"failures": {"after": up, "down": down}}
     else:
         tree["queue"] = {"max_age": 1, "dropped": "again"}
     bias = {}
@@ -188,14 +185,6 @@ def test_a_world_that_stands_still_is_told() -> None:
     events._admitted = 10**9  # a fault that no options have
     with pytest.raises(ScenarioError, match="stands still at 0 virtual s"):
         events.play()
-
-
-def test_a_world_whose_samples_never_end_between_failures_is_told() -> None:
-    down = {"law": "constant", "value": 0.5}
-    failures = {"after": {"law": "constant", "value": 5}, "down": down}
-    says = r"2,001 failures of them since step 0; .* retry_length: redrawn"
-    with pytest.raises(ScenarioError, match=says):
-        by_hand([2, 6, 7, 6], generation={"failures": failures})
 
 
 def test_measures_of_a_world_by_hand() -> None:

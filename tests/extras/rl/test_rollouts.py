@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.engine.of_run import timeline
-from stalesim.simulator.extras.rl.theory import (
-    best_split,
-    rollout_staleness,
-    seconds_per_step,
-)
+from stalesim.simulator.extras.rl.theory import rollout_staleness
 from stalesim.simulator.extras.rl.world import RolloutDraws, SampleOutcome, play
 from stalesim.simulator.extras.rl.world.events import RolloutEvents
 from stalesim.simulator.extras.rl.world.measures import measured, workload
@@ -108,7 +104,7 @@ def test_two_hundred_settings_stay_within_the_bounds_of_the_closed_forms(
         noise = 4 * np.sqrt(known["rho"] * group / batch / (0.8 * steps))
         assert abs(told["in_queue"] - queueing) <= group / batch + noise, seed
         took = found.steps["end_time"][0] - found.steps["start_time"][0]
-        period = seconds_per_step(took, known["rho"])
+        period = took / min(1.0, known["rho"])
         # The mean of as many lengths as were trained, of standard deviation <= mean,
         # and the slots' samples at both ends.
         error = 4 / np.sqrt(trained) + ends + group / batch / (0.8 * steps)
@@ -257,11 +253,6 @@ def test_groups_of_one_and_an_instant_trainer_are_buffered_asynchrony(
     mine = (found["step"] - 1 - found["start_version"])[:size][applied]
     assert applied.sum() > 400
     np.testing.assert_array_equal(mine, theirs)
-
-
-def test_the_best_split_is_where_both_sides_take_as_long() -> None:
-    # 16 machines; one generates 2 samples/s, one would train 64 samples in 96 s.
-    assert best_split(16, 2.0, 64, 96.0) == (4, 8.0)
 
 
 def test_scenarios_of_samples_are_no_studies() -> None:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from stalesim.simulator.catalogue.algorithms.federated.stage import in_program
 from stalesim.simulator.engine.kernel import ANSWER
 from stalesim.simulator.extras.robust.enemies import SignFlip
 from stalesim.simulator.files.timeline import NO_WORKER
@@ -148,7 +149,7 @@ def stage(config: dict[str, Any]) -> Any:
     """Returns the function of vectors that a robust aggregation is."""
     tree = merge(BASE, {"protocol": ROUNDS, "algorithm": chain(by=config)})
     run = prepared(tree)
-    made = run.scenario.algorithm.stages[-2].in_program()
+    made = in_program(run.scenario.algorithm.stages[-2])
     there = jnp.ones(7, bool)
 
     def aggregate(vectors: np.ndarray) -> np.ndarray:

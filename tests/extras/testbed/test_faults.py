@@ -16,7 +16,7 @@ import pytest
 from stalesim.simulator.extras.testbed import fleet
 from stalesim.simulator.extras.testbed.client import TcpChannel, greet
 from stalesim.simulator.extras.testbed.running import act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.extras.testbed.wire import HEAD, MAGIC, NO_MAC, WireError
 from stalesim.simulator.files.study import Study
 from stalesim.simulator.parts.errors import UserError
@@ -67,7 +67,7 @@ def test_clients_are_killed_at_twenty_random_moments(
     )
     tree = {**TREE, "protocol": protocol, "stop": {"time": 5.0}}
     world = WorldScenario.model_validate(tree)
-    found = act_out(world, tmp_path / "bed", Options(kill=kill))
+    found = act_out(Bench(world, tmp_path / "bed", kill=kill))
     assert end_of(found.timeline)["stop"] == "time"
     log = whole(found.timeline, tmp_path)
     assert (log["outcome"] == "applied").sum() > 20
@@ -85,7 +85,7 @@ def test_clocks_that_are_set_back_change_nothing(
     monkeypatch.setattr(time, "time_ns", time.time_ns)
     exec(CLOCK_THAT_GOES_BACK, {})
     assert time.time() > time.time() + 500
-    found = act_out(WorldScenario.model_validate(TREE), tmp_path / "bed", Options())
+    found = act_out(Bench(WorldScenario.model_validate(TREE), tmp_path / "bed"))
     assert end_of(found.timeline)["stop"] == "commits"
     log = whole(found.timeline, tmp_path)
     stages = ["read_time", "begun_time", "computed_time", "sent_time", "arrived_time"]
@@ -156,7 +156,7 @@ def test_a_client_that_talks_nonsense_is_dropped_and_the_run_continues(
     monkeypatch.setattr(fleet.ClientProcesses, "begin", begin)
     world = WorldScenario.model_validate({**TREE, "stop": {"commits": 200}})
     lines: list[str] = []
-    found = act_out(world, tmp_path / "bed", Options(), lines.append)
+    found = act_out(Bench(world, tmp_path / "bed", lines.append))
     assert end_of(found.timeline)["stop"] == "commits"
     log = whole(found.timeline, tmp_path)
     assert not failed
@@ -189,7 +189,9 @@ def test_strangers_change_nothing_of_a_run(tmp_path: Path) -> None:
     lines: list[str] = []
     world = WorldScenario.model_validate({**TREE, "stop": {"commits": 60}})
     try:
-        found = act_out(world, tmp_path / "bed", Options(port=port), lines.append)
+        found = act_out(
+            Bench(world, tmp_path / "bed", lines.append, listen=("127.0.0.1", port))
+        )
     finally:
         over.set()
         stranger.join()
@@ -214,4 +216,4 @@ def test_a_client_that_dies_before_all_are_ready_is_named_with_its_cause(
     monkeypatch.setattr(fleet.ClientProcesses, "start", dying)
     world = WorldScenario.model_validate(TREE)
     with pytest.raises(UserError, match=r"client 2 must live .* killed by signal 9;"):
-        act_out(world, tmp_path / "bed", Options())
+        act_out(Bench(world, tmp_path / "bed"))

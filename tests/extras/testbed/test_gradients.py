@@ -26,7 +26,7 @@ from stalesim.simulator.engine import simulation
 from stalesim.simulator.extras.testbed import running
 from stalesim.simulator.extras.testbed.gradients import BodyLayout
 from stalesim.simulator.extras.testbed.running import act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.extras.testbed.wire import WireError
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.problem.models.parts import ProblemShape
@@ -47,7 +47,7 @@ TREE: dict[str, Any] = {
     "stop": {"commits": 30},
     "evaluate": {"every": {"commits": 10}},
 }
-GRADIENTS = Options(compute="gradients")
+GRADIENTS: dict[str, Any] = {"compute": "gradients"}
 ADAM = {"kind": "adam", "learning_rate": 0.1, "state": "kept"}
 MLP = {**TREE["problem"], "model": {"kind": "dense", "hidden": [16]}}
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -125,7 +125,7 @@ def test_the_engine_s_replay_has_the_model_of_the_server(
 ) -> None:
     tree, bed = with_changes(FAMILIES[family]), tmp_path / "bed"
     lines: list[str] = []
-    found = act_out(validated(tree), bed, GRADIENTS, lines.append)
+    found = act_out(Bench(validated(tree), bed, lines.append, **GRADIENTS))
     model = np.load(bed / "model.npy")
     start, expected = replayed(tree, bed / "timeline")
     np.testing.assert_allclose(model, expected, rtol=0, atol=1e-5)
@@ -142,7 +142,7 @@ def test_a_client_computes_before_it_sleeps_what_is_left(tmp_path: Path) -> None
     """A law shorter than the computation adds nothing; a longer one is slept."""
     slow = {"law": "constant", "value": [1e-6, 0.05, 1e-6]}
     tree = with_changes({"clients": {"compute": slow}, "stop": {"commits": 20}})
-    found = act_out(validated(tree), tmp_path / "bed", GRADIENTS)
+    found = act_out(Bench(validated(tree), tmp_path / "bed", **GRADIENTS))
     jobs = found.timeline.table("jobs")
     done = jobs[jobs["outcome"] == "APPLIED"]
     took = done["computed_time"] - done["begun_time"]
@@ -176,7 +176,7 @@ def test_what_clients_cannot_compute_is_refused_in_one_line(
     changes: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=said) as error:
-        act_out(validated(TREE | changes), tmp_path / "bed", GRADIENTS)
+        act_out(Bench(validated(TREE | changes), tmp_path / "bed", **GRADIENTS))
     assert "\n" not in str(error.value)
 
 
@@ -219,7 +219,7 @@ def test_a_client_that_is_killed_comes_back_and_computes(tmp_path: Path) -> None
     kill = ("1@0.1+0.1", "2@0.2", "3@0.3")
     slow = {"compute": {"law": "expon", "scale": 0.05}}
     tree, bed = with_changes({"clients": slow}), tmp_path / "bed"
-    found = act_out(validated(tree), bed, GRADIENTS._replace(kill=kill))
+    found = act_out(Bench(validated(tree), bed, kill=kill, **GRADIENTS))
     assert found.timeline.manifest["runs"][0]["stop"] == "commits"
     _, expected = replayed(tree, bed / "timeline")
     np.testing.assert_allclose(np.load(bed / "model.npy"), expected, rtol=0, atol=1e-5)

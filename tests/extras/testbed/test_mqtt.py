@@ -19,8 +19,8 @@ from stalesim.simulator.extras.testbed.mqtt import (
     MqttChannel,
     Post,
 )
-from stalesim.simulator.extras.testbed.running import Recorded, act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.extras.testbed.wire import Envelope, WireError
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -52,11 +52,10 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> list[Mosquitto]:
 
 def acted_out(
     folder: Path, said: list[str] | None = None, *, kill: Any = (), **changes: Any
-) -> Recorded:
+) -> Bench:
     world = WorldScenario.model_validate({**TREE, **changes})
-    options = Options(broker="start", kill=kill)
     say = (said if said is not None else []).append
-    return act_out(world, folder / "bed", options, say)
+    return act_out(Bench(world, folder / "bed", say, broker="start", kill=kill))
 
 
 @contextmanager
@@ -418,7 +417,7 @@ def test_a_broker_that_is_not_there_or_refuses_is_named_in_one_line(
 
     def refused(address: str) -> str:
         with pytest.raises(UserError) as error:
-            act_out(world, tmp_path / str(next(tries)), Options(broker=address))
+            act_out(Bench(world, tmp_path / str(next(tries)), broker=address))
         return str(error.value)
 
     monkeypatch.setattr(broker, "CONNECT_S", 5.0)
@@ -450,7 +449,7 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
 
 
 def test_credentials_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = {"host": "h", "port": 1883, "user": None, "password": None}
+    nobody = {"host": "h", "port": 1883}
     monkeypatch.delenv("STALESIM_BROKER", raising=False)
     assert address_of("h:1883") == nobody
     monkeypatch.setenv("STALESIM_BROKER", "u:p:@w")

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.simulator.extras.testbed.running import Recorded, act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.running import act_out
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.files.study import Study, load
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read_any, validated
@@ -32,10 +32,12 @@ TREE: dict[str, Any] = {
 }
 
 
-def acted_out(folder: Path, options: Options | None = None, **changes: Any) -> Recorded:
+def acted_out(
+    folder: Path, options: dict[str, Any] | None = None, **changes: Any
+) -> Bench:
     world = WorldScenario.model_validate({**TREE, **changes})
     said: list[str] = []
-    return act_out(world, folder, options or Options(), said.append)
+    return act_out(Bench(world, folder, said.append, **options or {}))
 
 
 def end_of(study: Study) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def test_a_study_replays_every_row_of_a_testbed(tmp_path: Path) -> None:
         "stop": {"commits": 20},
         "evaluate": {"every": {"commits": 20}},
     }
-    found = act_out(validated(tree), tmp_path / "bed", Options())
+    found = act_out(Bench(validated(tree), tmp_path / "bed"))
     assert found.study is not None
     rows, replayed = found.timeline.table("rows"), found.study.table("commits")
     rows = rows[rows["place"] == 0].reset_index(drop=True)
@@ -155,7 +157,7 @@ def test_the_laws_are_those_of_the_simulation(tmp_path: Path) -> None:
 
 
 def test_a_client_that_is_killed_is_missed_and_comes_back(tmp_path: Path) -> None:
-    options = Options(kill=("1@0.1+0.1", "2@0.15"), slow=("3@0.05x2",))
+    options = {"kill": ("1@0.1+0.1", "2@0.15"), "slow": ("3@0.05x2",)}
     found = acted_out(tmp_path / "bed", options, stop={"time": 2.5})
     assert end_of(found.timeline)["stop"] == "time"
     incidents = found.timeline.table("incidents")
@@ -169,13 +171,13 @@ def test_a_client_that_is_killed_is_missed_and_comes_back(tmp_path: Path) -> Non
 
 
 def test_a_run_whose_clients_are_all_killed_ends(tmp_path: Path) -> None:
-    options = Options(kill=("1@0.05", "2@0.07", "3@0.06"))
+    options = {"kill": ("1@0.05", "2@0.07", "3@0.06")}
     found = acted_out(tmp_path / "bed", options, stop={"commits": 10**6})
     assert end_of(found.timeline)["stop"] == "stalled"
 
 
 def test_a_round_waits_for_a_client_that_is_paused(tmp_path: Path) -> None:
-    options = Options(pause=("2@0.02+0.3",))
+    options = {"pause": ("2@0.02+0.3",)}
     found = acted_out(tmp_path / "bed", options, protocol={"kind": "synchronous"})
     rows = found.timeline.table("rows")
     assert np.diff(rows["time"].unique(), prepend=0).max() > 0.2
@@ -189,15 +191,23 @@ def test_a_round_waits_for_a_client_that_is_paused(tmp_path: Path) -> None:
         ({}, {"slow": ("1@1",)}, "--slow must be CLIENT@TIMExFACTOR"),
         ({}, {"time_scale": 0}, "--time-scale must be > 0"),
         ({"server": {"upload_bandwidth": 10}}, {}, "a shared link of server must not"),
-        ({}, {"broker": "start", "port": 1}, "--listen must not be set with --broker"),
-        ({}, {"host": "203.0.113.1"}, "--listen must be an address of this machine"),
+        (
+            {},
+            {"broker": "start", "listen": ("127.0.0.1", 1)},
+            "--listen must not be set with --broker",
+        ),
+        (
+            {},
+            {"listen": ("203.0.113.1", 0)},
+            "--listen must be an address of this machine",
+        ),
     ],
 )
 def test_what_cannot_be_acted_out_is_refused_in_one_line(
     changes: dict[str, Any], options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=said) as error:
-        acted_out(tmp_path / "bed", Options(**options), **changes)
+        acted_out(tmp_path / "bed", options, **changes)
     assert "\n" not in str(error.value)
 
 
@@ -216,7 +226,7 @@ def test_a_choice_by_what_clients_have_told_is_refused(tmp_path: Path) -> None:
         "evaluate": {"every": {"commits": 20}},
     }
     with pytest.raises(UserError, match="must ask for nothing on a testbed"):
-        act_out(validated(tree), tmp_path / "bed", Options())
+        act_out(Bench(validated(tree), tmp_path / "bed"))
 
 
 def test_an_interrupted_run_keeps_what_it_has_recorded(tmp_path: Path) -> None:
@@ -285,7 +295,7 @@ import sys
 from pathlib import Path
 from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.extras.testbed.running import act_out
-from stalesim.simulator.extras.testbed.timeline import Options
+from stalesim.simulator.extras.testbed.timeline import Bench
 from stalesim.simulator.extras.testbed.world import RealWorld
 
 def give(self, *args, before=RealWorld.give):
@@ -294,7 +304,7 @@ def give(self, *args, before=RealWorld.give):
     print(sorted(set(sys.modules) - loaded))
 
 RealWorld.give = give
-act_out(read_any(sys.argv[1]), Path(sys.argv[2]), Options())
+act_out(Bench(read_any(sys.argv[1]), Path(sys.argv[2])))
 """
 
 

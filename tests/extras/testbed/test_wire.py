@@ -76,7 +76,9 @@ def test_garbage_is_refused_before_it_is_stored(data: bytes, said: str) -> None:
 
 @contextmanager
 def server(said: list[str], num_clients: int = 2) -> Iterator[TcpChannels]:
-    lines = TcpChannels(lambda: Reception(SECRET, num_clients, 1000), said.append)
+    lines = TcpChannels(
+        lambda line: Reception(line, SECRET, num_clients, 1000), said.append
+    )
     try:
         yield lines
     finally:

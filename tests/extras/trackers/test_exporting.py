@@ -68,15 +68,15 @@ def test_csv_has_a_file_per_table_with_rows_and_says_which_runs_are_left_out(
     tmp_path: Path,
 ) -> None:
     study = Exported()
-    done = exporter.export(study, "csv", tmp_path / "out")
-    assert done.num_runs == 2
-    assert done.left_out == {"failed": 1, "incomplete": 1}
-    names = {path.name for path in done.folder.iterdir()}
+    folder = tmp_path / "out"
+    left_out = exporter.export(study, "csv", folder)
+    assert left_out == {"failed": 1, "incomplete": 1}
+    names = {path.name for path in folder.iterdir()}
     assert names == {"runs.csv", "evaluations.csv", "staleness.csv", "privacy.csv"}
-    read = pd.read_csv(done.folder / "evaluations.csv")
+    read = pd.read_csv(folder / "evaluations.csv")
     ended = study.table("evaluations").query("run < 2").reset_index(drop=True)
     pd.testing.assert_frame_equal(read, ended, check_dtype=False)
-    about = pd.read_csv(done.folder / "runs.csv")
+    about = pd.read_csv(folder / "runs.csv")
     assert about["stop"].tolist() == ["time", "time", "failed", "incomplete"]
     assert about["algorithm.step_size"].tolist() == [0.1, 0.2, 0.1, 0.1]
     assert about["seed"].tolist()[:2] == [40, 41]
@@ -274,7 +274,8 @@ def test_exports_hold_hostile_names_and_no_formulas(
     columns = {"run": np.arange(len(NAMES)), "time": np.ones(len(NAMES))}
     columns = {**columns, "commits": np.ones(len(NAMES), np.int64)}
     write_study(tmp_path / "s", {"name": "x", "runs": runs}, {"evaluations": columns})
-    folder = exporter.export(load(tmp_path / "s"), target, tmp_path / "out").folder
+    folder = tmp_path / "out"
+    exporter.export(load(tmp_path / "s"), target, folder)
     if target == "tensorboard":
         assert len(list(folder.iterdir())) == len(NAMES)
         return

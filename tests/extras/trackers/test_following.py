@@ -133,8 +133,8 @@ def test_tensorboard_has_the_same_scalars_as_an_export(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     with followed(tmp_path / "s"):
         study = studies.simulate(ONE, tmp_path / "s")
-    done = exporter.export(study, "tensorboard", tmp_path / "afterwards")
-    (afterwards,) = done.folder.iterdir()
+    exporter.export(study, "tensorboard", tmp_path / "afterwards")
+    (afterwards,) = (tmp_path / "afterwards").iterdir()
     tracked = tmp_path / "s" / "track-tensorboard" / afterwards.name
 
     def told(folder: Path) -> Counter[str]:

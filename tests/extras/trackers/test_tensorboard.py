@@ -38,8 +38,7 @@ def scalars(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
 def test_a_run_is_a_folder_of_scalars_at_commits_and_virtual_time(
     tmp_path: Path,
 ) -> None:
-    done = exporter.export(Exported(), "tensorboard", tmp_path)
-    assert done.num_runs == 2
+    exporter.export(Exported(), "tensorboard", tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["0000-async-r0", "0001-step_size=0.2-r0"]
     found = scalars(tmp_path / names[0])

@@ -202,8 +202,8 @@ def test_what_a_stage_makes_smaller_weighs_less() -> None:
     shape = ProblemShape(100, 10, 1, 5, 10, 4)
     plain = Sgd(step_size=0.1, batch=4).messages(shape, common=False)
     fewer = CompressedSgd(step_size=0.1, batch=4).messages(shape, common=False)
-    assert [message.bytes for message in plain] == [40, 40]
-    assert [message.bytes for message in fewer] == [24, 40]
+    assert plain == {"up": 40, "down": 40}
+    assert fewer == {"up": 24, "down": 40}
 
 
 # Chains that are written out in a scenario.

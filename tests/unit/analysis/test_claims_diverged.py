@@ -61,7 +61,7 @@ def test_one_that_diverged_counts_as_one() -> None:
 
 def test_none_of_five_may_still_be_many() -> None:
     study = Curves({"a": [[0.9]] * 5, "b": [[0.5]] * 5})
-    said = "diverged: 0 of 5 of each group, at most 45 % of such runs (95 %)"
+    said = "diverged: 0 of 5 of each variant, at most 45 % of such runs (95 %)"
     assert escapes.chance(study) == said
 
 

@@ -248,6 +248,7 @@ def test_critical(
         assert found["p"] == pytest.approx(2 * 0.5**5)
 
 
+@pytest.mark.slow
 def test_wrong_decisions_are_as_rare_as_said() -> None:
     """Both variants stand the same: either decision is wrong.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import summary
+from stalesim.analysis import legend
 from stalesim.analysis.escapes import escapes, warnings
 from stalesim.simulator.cli import printing
 from stalesim.simulator.cli.console import Terminal
@@ -59,16 +59,13 @@ def test_where_no_loss_was_evaluated_that_of_the_batches_counts() -> None:
     assert escapes(study).empty
 
 
-def test_the_closing_table_says_so_and_diverged_runs_say_it_themselves() -> None:
+def test_what_ended_the_runs_is_said_if_it_differs() -> None:
     study = study_of([4e29, 3e8, 0.1])
-    assert summary.summary(study)["stop"].tolist() == ["time,\nloss\n× 2.0e+29"]
-    assert any(note.startswith("loss ×: ") for note in summary.notes(study))
+    ended = "What ended the runs: "
+    assert not any(note.startswith(ended) for note in legend.remarks(study))
     for run in study.manifest["runs"][:2]:
         run["stop"] = "diverged"
-    assert summary.summary(study)["stop"].tolist() == ["diverged,\ntime"]
-    calm = study_of([1.0, 1.0, 1.0])
-    assert summary.summary(calm)["stop"].tolist() == ["time"]
-    assert not any(note.startswith("loss ×: ") for note in summary.notes(calm))
+    assert f"{ended}diverged (2), time (1)." in legend.remarks(study)
 
 
 def test_a_warning_names_the_worst_run_with_its_numbers() -> None:

@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex, to_rgb
 from stalesim.analysis import figures, style
 from stalesim.analysis.figures import facets, layout
 from stalesim.analysis.frames import groups
+from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.drawn import assert_apart, legend_of, note_of, titles_of
 from tests.unit.analysis.studies import Fake, Grid
 
@@ -77,7 +78,7 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("number", "venue", "wanted"),
-    [(4, None, (2, 2)), (24, None, (6, 4)), (3, None, (2, 2)), (6, "icml", (3, 2))],
+    [(4, None, (2, 2)), (24, None, (6, 4)), (3, None, (1, 3)), (6, "icml", (3, 2))],
 )
 def test_grids(number: int, venue: str | None, wanted: tuple[int, int]) -> None:
     with style.using(*filter(None, [venue])):
@@ -90,3 +91,55 @@ def test_a_variant_that_is_not_swept_is_black() -> None:
     looks = facets.looks(study)
     assert [*looks] == groups(study)
     assert to_hex(looks["sync"].color) == "#000000"
+
+
+LAWS = ("exponential", "Pareto 1.5", "mixture")
+
+
+def two_variants(*more: Any) -> Grid:
+    """Returns two variants over three laws; replicates are equal, final values not."""
+    points = [
+        (name, {"clients.compute": law}, [0.5 + 0.1 * number, 0.6 + 0.1 * number])
+        for name in ("async", "sync")
+        for number, law in enumerate(LAWS)
+    ]
+    return Grid([*points, *more])
+
+
+def test_variants_over_swept_values_share_a_panel_at_each_value() -> None:
+    figure = figures.convergence(two_variants(("central", {}, [0.9, 0.9])))
+    assert titles_of(figure) == [f"compute={law}" for law in LAWS]
+    assert legend_of(figure) == ["async", "sync", "central"]
+    for axes in figure.axes:
+        colors = [to_hex(line.get_color()).upper() for line in axes.get_lines()]
+        assert colors == list(style.OKABE_ITO[:3])
+    # With one variant the values share the axes, as before.
+    assert facets.facets(two_variants(), ["async, clients.compute=mixture"]) is None
+
+
+def test_groups_and_panels_may_be_chosen() -> None:
+    study = two_variants()
+    figure = figures.convergence(study, panels="variant")
+    assert titles_of(figure) == ["async", "sync"]
+    assert legend_of(figure) == [f"compute={law}" for law in LAWS]
+    (axes,) = figures.convergence(study, groups=["sync"]).axes
+    assert len(axes.get_lines()) == 3
+    with pytest.raises(ValueError, match="no group 'snyc'; known are async, cli"):
+        figures.convergence(study, groups=["snyc"])
+    with pytest.raises(StudyError, match="compute is not swept; known are"):
+        figures.convergence(study, panels="client.compute")
+
+
+def test_bars_have_an_axis_of_values_and_a_colour_a_variant() -> None:
+    figure = figures.speed_up_bars(two_variants(), "test_accuracy", 0.65)
+    (axes,) = figure.axes
+    assert [t.get_text() for t in axes.get_yticklabels()] == [
+        f"compute={law}" for law in LAWS
+    ]
+    assert list(axes.get_yticks()) == [0.5, 2.5, 4.5]
+    assert legend_of(figure) == ["async", "sync"]
+    colors = [to_hex(bar.get_edgecolor()).upper() for bar in axes.patches[:2]]
+    assert colors == list(style.OKABE_ITO[:2])
+    # The slowest at this value is compared with, whatever is slower at others.
+    words = [text.get_text() for text in axes.texts]
+    assert words[4:] == ["1× (2 of 2)", "(2 of 2)"]

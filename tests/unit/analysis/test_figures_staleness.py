@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from stalesim.analysis import figures, frames, staleness, summary
+from stalesim.analysis import figures, frames, staleness, tables
 from stalesim.analysis.figures import report
 from stalesim.analysis.figures.staleness import draw_histogram
 from stalesim.analysis.figures.tails import tail
@@ -210,7 +210,7 @@ def test_rows_of_clients_have_their_groups() -> None:
     assert set(table["variant"]) == {"async", "sync"}
     parted = staleness.by_client_group(study)
     assert parted["clients"].tolist() == ["all", "fast (1)", "slow (2)"] * 2
-    whole = summary.staleness(study).loc[["async", "sync"], "mean"].tolist()
+    whole = tables.staleness(study).loc[["async", "sync"], "mean"].tolist()
     assert parted["mean"].tolist()[::3] == pytest.approx(whole)
     assert "client_group" not in frames.joined(Fake(("async",)), "staleness")
     assert "client_group" not in frames.joined(study, "evaluations")

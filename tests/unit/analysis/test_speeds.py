@@ -25,8 +25,8 @@ def test_intervals_by_hand() -> None:
     assert np.isnan(b).all()  # no commit: no seconds, and not none
     shown = speeds.table(frame)
     assert shown is not None
-    assert shown["s a commit"].tolist() == ["3.0 [2.0, 4.0]", speeds.UNKNOWN]
-    assert shown["contributions/s"].tolist() == ["4.0 [3.0, 5.0]", "0"]
+    assert shown["s per server update"].tolist() == ["3.0 [2.0, 4.0]", speeds.UNKNOWN]
+    assert shown["client updates/s"].tolist() == ["4.0 [3.0, 5.0]", "0"]
     assert speeds.table(frame.iloc[:2]) is None  # single runs have no interval
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from stalesim.analysis import summary, tables
+from stalesim.analysis import legend, tables
 from stalesim.analysis.frames import UNFINISHED
+from stalesim.analysis.markup import markdown
 from stalesim.analysis.statistics import MIDDLE
 from stalesim.simulator.cli import printing, results, tabulating
 from stalesim.simulator.cli.commands import app
@@ -45,25 +46,24 @@ def test_numbers_are_those_of_the_curves() -> None:
     assert first.estimate == pytest.approx(0.5)
     later = table.loc["b", "test accuracy after 2 s"]
     assert (later.estimate, later.known, later.replicates) == (0.6, 2, 3)
-    assert table.loc["b", "s to test accuracy 0.7"].estimate == np.inf
-    assert table.loc["a", "s to test accuracy 0.7"].known == 3
+    assert table.loc["b", "time to 0.7 (s)"].estimate == np.inf
+    assert table.loc["a", "time to 0.7 (s)"].known == 3
 
 
 def test_words_say_what_is_missing() -> None:
-    table = tables.plain(tables.results(curves(), at=[2])).set_index("group")
+    table = tables.plain(tables.results(curves(), at=[2])).set_index("variant")
     assert table.loc["b", "test accuracy after 2 s"] == "0.6 ± 0 (2/3)"
-    assert table.loc["b", "s to test accuracy 0.7"] == "> 2 (0/3)"
+    assert table.loc["b", "time to 0.7 (s)"] == "> 2 (0/3)"
     assert table.loc["a", "final test accuracy"] == "0.867 [0.800, 0.900]"
 
 
 def test_captions_say_how_closely_times_are_known() -> None:
-    said = "Times: median [range (75 % interval)], resolution 1 s (between evaluations)"
-    assert f"{said}; {MIDDLE}." in tables.caption(curves())
-    assert any(MIDDLE in note for note in summary.notes(curves()))
-    assert "After" not in tables.caption(curves())
+    said = "to test_accuracy 0.7; median [range (75 % interval)]; resolution 1 s"
+    assert f"{said} (between evaluations); {MIDDLE};" in legend.caption(curves())
+    assert "After" not in legend.caption(curves())
     earlier = "up and down. After 1.5 s: as evaluated at 1 s."
-    assert earlier in tables.caption(curves(), [1.5])
-    assert "exact binomial ranks" in tables.method(curves())
+    assert earlier in legend.caption(curves(), [1.5])
+    assert "exact binomial ranks" in legend.method(curves())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_captions_say_how_closely_times_are_known() -> None:
         (tables.Cell(40, 38.5, 42.25, 5, 5, symmetric=False), "40.0 [38.5, 42.2]"),
         (
             tables.Cell(40, 38, np.inf, 4, 5, symmetric=False),
-            "40.0 [at least 38.0] (4/5)",
+            "40 [≥ 38] (4/5)",
         ),
         (tables.Cell(500, 500, 500, 5, 5, symmetric=False), "500 [500, 500]"),
         (tables.Cell(np.inf, 38, np.inf, 2, 5, False, 61.5), "> 61.5 (2/5)"),
@@ -97,35 +97,36 @@ def test_an_epsilon_says_what_it_protects() -> None:
     table = tables.results(study)
     assert table["ε"].tolist() == ["3 (formal)", ""]
     assert table["protects"].tolist() == ["a sample", ""]
-    caption = tables.caption(study)
+    caption = legend.caption(study)
     assert "spent most, by rdp at δ = 1e-05; epsilon protects a sample." in caption
     latex = tables.to_latex(table, caption, "x")
-    assert r"3 (formal) & a sample" in latex
+    assert r" & 3 (formal) & " in latex
+    assert r" & a sample \\" in latex
     assert "epsilon protects a sample" in latex
     assert "ε" not in tables.results(curves())
 
 
 def test_captions_say_which_runs_are_missing_or_ended_early() -> None:
     study = curves()
-    assert "Incomplete" not in tables.caption(study)
-    assert "stop.target" not in tables.caption(study)
+    assert "Incomplete" not in legend.caption(study)
+    assert "stop.target" not in legend.caption(study)
     for run in study.manifest["runs"][:2]:
         run["stop"] = "target"
-    assert "Runs that reached stop.target ended there" in tables.caption(study)
+    assert "Runs that reached stop.target ended there" in legend.caption(study)
     for run in study.manifest["runs"][1:]:
         run["stop"] = UNFINISHED[0]
-    assert "Incomplete: 1 of 6 runs have ended" in tables.caption(study)
+    assert "Incomplete: 1 of 6 runs have ended" in legend.caption(study)
 
 
 def test_a_column_per_number() -> None:
     table = tables.numbers(tables.results(curves()))
     assert table["final test accuracy: low"].iloc[0] == pytest.approx(0.8)
-    assert "s to test accuracy 0.7: high" in table
+    assert "time to 0.7 (s): high" in table
     assert not any(isinstance(cell, tables.Cell) for cell in table.to_numpy().ravel())
 
 
 def test_markdown_has_a_row_per_group() -> None:
-    lines = tables.to_markdown(tables.results(curves())).splitlines()
+    lines = markdown(tables.plain(tables.results(curves()))).splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
@@ -162,7 +163,7 @@ def test_rows_of_latex_have_as_many_cells_as_columns() -> None:
 def test_latex_compiles(tmp_path: Path) -> None:
     study = curves()
     body = tables.to_latex(tables.results(study, at=[2]), AWKWARD, "one")
-    body += tables.to_latex(tables.verdicts(study), tables.caption(study), "two")
+    body += tables.to_latex(tables.verdicts(study), legend.caption(study), "two")
     body += tables.to_latex(pd.DataFrame({AWKWARD: [AWKWARD]}), "c", "three")
     document = (
         "\\documentclass{article}\n\\usepackage{booktabs}\n"
@@ -200,8 +201,8 @@ def test_the_first_line_of_every_table_names_the_data(
         assert capsys.readouterr().out.strip().startswith("fake on digits-part")
     for name in ("t.md", "t.tex", "t.csv"):
         tabulating.write(study, [], tmp_path / name, latex=False)
-    assert (tmp_path / "t.md").read_text().startswith("fake on digits-part. Final")
-    assert r"\caption{fake on digits-part. Final" in (tmp_path / "t.tex").read_text()
+    assert (tmp_path / "t.md").read_text().startswith("fake on digits-part. Time")
+    assert r"\caption{fake on digits-part. Time" in (tmp_path / "t.tex").read_text()
     assert r"\label{tab:fake}" in (tmp_path / "t.tex").read_text()
     assert {*pd.read_csv(tmp_path / "t.csv")["data"]} == {"digits-part"}
 

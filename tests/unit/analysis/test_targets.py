@@ -113,6 +113,9 @@ def test_default_target() -> None:
     ]
     found = targets.default_target(Curves(groups, claims=claims))
     assert found == ("test_accuracy", 0.7, True)
+    tune = {"over": {}, "objective": None}
+    found = targets.default_target(Curves(groups, claims=claims, tune=tune))
+    assert found == ("test_accuracy", 0.7, True)
     stop = {"target": {"test_accuracy": 0.6}}
     found = targets.default_target(Curves(groups, claims=claims, stop=stop))
     assert found == ("test_accuracy", 0.6, True)

@@ -254,13 +254,17 @@ def test_speed_is_in_commits_and_in_contributions(tmp_path: Path) -> None:
         tmp_path, clients=EXPON, protocol=ASYNC, stop={"time": 200}, variants=worlds
     )
     shown = dict(timelines.tables(study))
-    speeds = next(iter(shown.values())).set_index("run")
-    found = speeds[["commits/s", "contributions/s"]].map(lambda text: text.split())
+    speeds = next(iter(shown.values())).set_index("variant")
+    found = speeds[["server updates/s", "client updates/s"]].map(
+        lambda text: text.split()
+    )
     (rounds, theory_of_rounds), (work, theory_of_work) = found.loc["rounds"]
     assert float(work) == pytest.approx(4 * float(rounds), rel=0.05)
     whole = float(theory_of_rounds.strip("[]"))
     assert float(theory_of_work.strip("[]")) == pytest.approx(4 * whole, rel=1e-3)
-    assert found.loc["each", "commits/s"] == found.loc["each", "contributions/s"]
+    assert (
+        found.loc["each", "server updates/s"] == found.loc["each", "client updates/s"]
+    )
 
 
 def test_tasks_are_computed_one_after_the_other_and_wait_before(tmp_path: Path) -> None:
@@ -302,8 +306,8 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     names = ["gantt.png", "staleness.png", "comparison.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
-    panel = next(drawing._panels(view(study), [0]))
-    figure = gantt.gantt([panel] * 6, 3.0, "x")
+    seen = view(study)
+    figure = gantt.gantt(study, [0] * 6, seen.jobs, seen.rows, seen.incidents, 3.0)
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
@@ -372,7 +376,7 @@ def test_gradients_of_a_round_of_gossip_are_not_stale(
         np.isnan(frames.jobs(study)["staleness"]).sum() == len(study.table("jobs")) - 60
     )
     (_, table), *_ = timelines.tables(study)
-    assert table["stale mean"].tolist() == ["0"]
+    assert table["mean staleness"].tolist() == ["0"]
 
 
 def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> None:
@@ -441,7 +445,7 @@ def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
     assert table["start (s)"].tolist() == ["not over"]
     jobs = frames.jobs(study)
     whole = timelines.contributions(jobs)["staleness"].mean()
-    assert table["stale mean"].tolist() == [f"{whole:.4g} [49]"]
+    assert table["mean staleness"].tolist() == [f"{whole:.4g} [49]"]
 
 
 def test_a_million_like_clients_have_closed_forms_at_once() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import summary, targets
+from stalesim.analysis import legend, targets
 from stalesim.analysis.figures import style
 from stalesim.analysis.page import method
 from stalesim.simulator.files.study import StudyError, metric_of_study
@@ -100,8 +100,8 @@ def test_what_a_study_says_of_metrics_is_read_without_the_plug_in() -> None:
     study: Any = Fitted(True, VALUES)
     assert style.metric_label("fit", study) == "Fit (dB)"
     assert style.metric_label("test_loss", study) == "Test loss (mm)"
-    words = " ".join(summary.notes(study))
-    assert "final: fit (dB, higher is better); mean of the last tenth" in words
+    words = legend.legend(study)["Final"]
+    assert "mean of the last tenth of evaluations (dB, higher is better)," in words
     rows = dict(method._outputs(study.manifest)[1])
     assert rows["fit"] == "of the test rows (dB; higher is better)"
     assert rows["test_loss"] == "mean over the test rows (mm; lower is better)"

@@ -8,7 +8,7 @@ import pytest
 
 from stalesim.analysis import figures
 from stalesim.analysis.figures import privacy
-from stalesim.analysis.summary import notes
+from stalesim.analysis.legend import details, legend
 from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.drawn import legend_of, note_of, texts_of
 from tests.unit.analysis.studies import Curves, Grid, arrives
@@ -93,10 +93,10 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     study = _of_multiplier(spent, budgets=ended)
     name = "test_accuracy-against-privacy"
     assert name not in dict(privacy.standard(study))
-    assert notes(study)[4] == (
-        "epsilon: of the client that spent most, by rdp at δ = 1e-05; epsilon "
-        "protects a sample; no figure goes over ε, as runs ended at one budget"
+    assert legend(study)["ε"] == (
+        "of the client that spent most, by rdp at δ = 1e-05; epsilon protects a sample"
     )
+    assert "no figure goes over ε, as runs ended at one budget" in details(study)
     figure = privacy.privacy_utility(study)
     (line,) = (one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
     assert line.get_linestyle() == "None"

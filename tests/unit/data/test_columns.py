@@ -198,11 +198,11 @@ def test_a_large_cell_is_refused_without_many_copies_of_it(tmp_path: Path) -> No
     path.write_bytes(b"a,b\n1," + b"x" * size + b"\n")
     code = (
         "import resource, sys, pathlib\n"
-        "from stalesim.simulator.files.reading import table\n"
+        "from stalesim.simulator.files.reading.columns import TextColumns\n"
         "used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         "before = used()\n"
         "try:\n"
-        "    table.read(pathlib.Path(sys.argv[1]))\n"
+        "    TextColumns(pathlib.Path(sys.argv[1]))\n"
         "except ValueError as error:\n"
         "    print(used() - before, error)\n"
     )

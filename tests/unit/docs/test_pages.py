@@ -1,5 +1,6 @@
 """The pages say what the program says: keys, columns, commands; examples work."""
 
+import inspect
 import re
 import shlex
 from contextlib import nullcontext
@@ -111,6 +112,27 @@ def test_names_of_python_become_documentation_in_the_site() -> None:
     after = pages.on_page_markdown(text, page_of("reference/python.md"))
     assert "\n::: stalesim.simulator.simulate\n" in after
     assert "mkdocs serve" not in after
+
+
+def test_the_calls_of_the_python_page_have_these_arguments() -> None:
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    section, seen = "", set()
+    for line in text.splitlines():
+        section = line if line.startswith("## ") else section
+        row = re.match(r"\| `(\w+)\((.*)\)` \| `(.*?)`(?:: .*)? \|$", line)
+        if row is None:
+            continue
+        name, given, example = row.groups()
+        compile(example, name, "exec")
+        method = section == "## A study"
+        known = inspect.signature(getattr(stalesim.Study if method else stalesim, name))
+        names = [each.strip("* ") for each in given.split(",")]
+        names = [each for each in names if each not in ("", "...")]
+        assert names == [each for each in known.parameters if each in names], name
+        seen |= set() if method else {name}
+        assert f"{'study' if method else 'stalesim'}.{name}(" in example
+    functions = {n for n in stalesim.__all__ if inspect.isroutine(getattr(stalesim, n))}
+    assert seen == functions
 
 
 def test_a_key_that_parts_share_is_explained_once(keys: str) -> None:

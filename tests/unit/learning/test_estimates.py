@@ -35,8 +35,8 @@ def test_constants_may_come_from_the_data() -> None:
     given = prepared(SGD, {"algorithm": audp | known})
     taken = prepared(SGD, {"algorithm": audp | dict.fromkeys(known, "data")})
     found = estimate(taken.problem, key_of(1))
-    sensitivity = taken.kernel.sensitivity[0]
+    sensitivity = taken.kernel.sent[0]._noise.sensitivity[0]
     np.testing.assert_allclose(sensitivity, 2 * found.bound / 11, rtol=1e-6)
-    assert given.kernel.sensitivity[0] != sensitivity
+    assert given.kernel.sent[0]._noise.sensitivity[0] != sensitivity
     # A convex linear model's smoothness is bounded everywhere, not only at the start.
-    assert taken.kernel.curvature[0] > 6 * found.smoothness
+    assert taken.kernel.step_size.curvature[0] > 6 * found.smoothness

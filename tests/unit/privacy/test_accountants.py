@@ -404,8 +404,6 @@ def test_releases_within_a_budget() -> None:
     assert basic(1.0, event=Pure(0.25)) == 4
     assert basic(1.0, event=Pure(0.26)) == 3
     assert basic(1.0, event=Pure(1.5)) == 0
-    assert basic(1.0, event=Pure(0.25), most=3) == 3
-    assert basic(1.0, event=Pure(0.25), most=0) == 0
     assert basic(1.0, event=Pure(1e-12)) == 10**9
     # the budget was exceeded before
     assert releases_within(1.0, 0.0, Pure(0.1), Basic().after(3, Pure(0.5))) == 0

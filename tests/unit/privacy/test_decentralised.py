@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evidence.theory.accounting import PUBLISHED, own
+from evidence.theory.accounting import PUBLISHED, own, unconstrained
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.privacy import adp2sgd
 from stalesim.simulator.privacy.adp2sgd import GossipSetting, sensitivity
@@ -31,7 +31,7 @@ def printed(value: float, digits: str) -> bool:
     return f"{value:.{len(digits.partition('.')[2])}f}" == digits
 
 
-def of_sum(sigma: float, setting: GossipSetting = PUBLISHED) -> adp2sgd.Achieved:
+def of_sum(sigma: float, setting: GossipSetting = PUBLISHED) -> float:
     return adp2sgd.achieved(setting, setting.multiplier(sigma, "sum"))
 
 
@@ -154,9 +154,8 @@ def test_the_search_finds_the_least_admissible_noise(epsilon: float) -> None:
     assert best.sigma_mean == min(holding)
     # The inverse gives the target back, but for what a grid 0.01 wide can lose.
     back = of_sum(best.sigma_sum)
-    assert back.epsilon <= epsilon * (1 + 1e-12)
-    assert back.epsilon == pytest.approx(epsilon, rel=2e-3)
-    assert back.mu == pytest.approx(best.mu, abs=0.02)
+    assert back <= epsilon * (1 + 1e-12)
+    assert back == pytest.approx(epsilon, rel=2e-3)
 
 
 @pytest.mark.parametrize("epsilon", [1, 8.3])
@@ -188,24 +187,20 @@ def test_the_smallest_admissible_epsilon(batch: int, least: float) -> None:
         PUBLISHED, batch=batch, iterations=300 * 50_000 // batch
     )
     found = adp2sgd.smallest_epsilon(setting)
-    assert found.conditions.hold
-    assert found.epsilon == pytest.approx(least, abs=5e-3)
+    assert found == pytest.approx(least, abs=5e-3)
     # It is on the edge: of a fine grid of mu, by the other direction.
-    fine = np.linspace(found.mu / 2, found.mu * 1.5, 5001).tolist()
-    above, _ = adp2sgd.least_noise(setting, found.epsilon * 1.0005, fine)
-    assert above is not None
-    assert above.mu == pytest.approx(found.mu, abs=0.02)
-    below, _ = adp2sgd.least_noise(setting, found.epsilon * 0.9995, fine)
-    assert below is None
+    fine = np.linspace(0.001, 0.999, 9981).tolist()
+    assert adp2sgd.least_noise(setting, found * 1.0005, fine)[0] is not None
+    assert adp2sgd.least_noise(setting, found * 0.9995, fine)[0] is None
 
 
 def test_the_smallest_epsilon_of_own_steps_and_of_none() -> None:
     found = adp2sgd.smallest_epsilon(own(PUBLISHED))
-    assert found.epsilon == pytest.approx(106.8, abs=0.05)
+    assert found == pytest.approx(106.8, abs=0.05)
     whole = GossipSetting(num_workers=1, num_samples=8, batch=8, iterations=5)
-    found = adp2sgd.smallest_epsilon(whole)
-    assert found.epsilon == math.inf
-    assert found.conditions.why.startswith("order: alpha must be > 1")
+    assert adp2sgd.smallest_epsilon(whole) == math.inf
+    why = adp2sgd.best_order(whole, 2.0).why
+    assert why.startswith("order: alpha must be > 1")
 
 
 # the inverse
@@ -213,19 +208,20 @@ def test_the_smallest_epsilon_of_own_steps_and_of_none() -> None:
 
 def test_the_epsilon_of_a_noise() -> None:
     # section 5.2: 11.3 for sigma = 4, none for 1 and 2
-    found = of_sum(4.0)
-    assert found.epsilon == pytest.approx(11.3, abs=0.05)
-    assert found.conditions.hold
-    assert found.epsilon == pytest.approx(found.unconstrained, rel=1e-12)
+    z = PUBLISHED.multiplier(4.0, "sum")
+    assert of_sum(4.0) == pytest.approx(11.3, abs=0.05)
+    assert of_sum(4.0) == pytest.approx(unconstrained(PUBLISHED, z), rel=1e-12)
     for sigma in (1.0, 2.0):
-        none = of_sum(sigma)
-        assert (none.epsilon, none.conditions.failed) == (math.inf, ("noise",))
-        assert none.unconstrained < math.inf
-    alone = of_sum(4.0, own(PUBLISHED))
-    assert alone.conditions.failed == ("order",)
-    assert math.isnan(alone.mu)
+        z = PUBLISHED.multiplier(sigma, "sum")
+        assert of_sum(sigma) == math.inf
+        assert adp2sgd.best_order(PUBLISHED, z).failed == ("noise",)
+        assert unconstrained(PUBLISHED, z) < math.inf
+    alone = own(PUBLISHED)
+    found = adp2sgd.best_order(alone, alone.multiplier(4.0, "sum"))
+    assert found.failed == ("order",)
+    assert math.isnan(found.order)
     mixture = PUBLISHED.multiplier(4.0, "sum", "paper")
-    assert not adp2sgd.achieved(PUBLISHED, mixture).conditions.hold
+    assert adp2sgd.achieved(PUBLISHED, mixture) == math.inf
 
 
 @pytest.mark.parametrize("sigma", [2.5, 4.0, 10.0])
@@ -234,12 +230,12 @@ def test_the_best_order_is_the_best(sigma: float, iterations: int) -> None:
     setting = dataclasses.replace(PUBLISHED, iterations=iterations)
     z = setting.multiplier(sigma, "sum")
     found = adp2sgd.achieved(setting, z)
-    orders = np.linspace(1, found.conditions.largest_order, 20_001)[1:]
+    largest = adp2sgd.best_order(setting, z).largest_order
+    orders = np.linspace(1, largest, 20_001)[1:]
     values = iterations * lemma2(1, z, setting.ratio) * orders + LOG / (orders - 1)
-    assert found.epsilon <= values.min() * (1 + 1e-12)
-    assert found.epsilon == pytest.approx(values.min(), rel=1e-6)
-    assert found.unconstrained <= found.epsilon * (1 + 1e-12)
-    assert 0 < found.mu < 1
+    assert found <= values.min() * (1 + 1e-12)
+    assert found == pytest.approx(values.min(), rel=1e-6)
+    assert unconstrained(setting, z) <= found * (1 + 1e-12)
 
 
 # borders

@@ -11,7 +11,12 @@ from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files.timeline import Kind, Outcome, StopReason
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.privacy.accountants import Accountant, Lemma2, Theorem2
-from stalesim.simulator.privacy.adp2sgd import GossipSetting, achieved, least_noise
+from stalesim.simulator.privacy.adp2sgd import (
+    GossipSetting,
+    achieved,
+    best_order,
+    least_noise,
+)
 from stalesim.simulator.privacy.gossip_noise import (
     Budget,
     Noise,
@@ -175,12 +180,12 @@ OWN = [(50, 5, 40, 2.0), (287, 8, 1000, 1.3), (3125, 32, 3663, 2.5), (400, 1, 9,
 def test_both_are_those_of_a_worker_alone_and_of_all_as_published(
     n: int, batch: int, steps: int, multiplier: float
 ) -> None:
-    alone = achieved(GossipSetting(1, n, batch, steps), multiplier)
+    own = GossipSetting(1, n, batch, steps)
     found = cost(Lemma2, (steps, Gaussian(multiplier, batch / n)))
-    assert alone.conditions.hold == (found < math.inf)
-    assert found == pytest.approx(alone.epsilon, rel=1e-12)
+    assert best_order(own, multiplier).hold == (found < math.inf)
+    assert found == pytest.approx(achieved(own, multiplier), rel=1e-12)
     setting = GossipSetting(16, n, batch, 16 * steps)
-    together = achieved(setting, multiplier).epsilon
+    together = achieved(setting, multiplier)
     assert together < math.inf
     found = cost(Theorem2, (16 * steps, Gaussian(multiplier, batch / n / 16)))
     assert found == pytest.approx(together, rel=1e-12)

@@ -10,7 +10,7 @@ import pytest
 from stalesim.analysis.theory.gossip import expected_pairwise_averaging, spectral_gap
 from stalesim.simulator.catalogue.protocols.gossip import Gossip
 from stalesim.simulator.catalogue.protocols.gossip.playing import Pair, Pairs
-from stalesim.simulator.catalogue.protocols.graphs import (
+from stalesim.simulator.catalogue.protocols.graphs.kinds import (
     Arcs,
     Bipartite,
     Complete,

@@ -13,7 +13,7 @@ from stalesim.simulator.catalogue.protocols.gossip.accounts import (
     Simple,
 )
 from stalesim.simulator.catalogue.protocols.gossip.push import PushGossip
-from stalesim.simulator.catalogue.protocols.graphs import Arcs, Ring
+from stalesim.simulator.catalogue.protocols.graphs.kinds import Arcs, Ring
 from stalesim.simulator.files.timeline import NO_SLOT, Kind, Rows
 from stalesim.simulator.timelines.simulated import TOGETHER, SimulatedTimeline
 from stalesim.simulator.world.clients import Clients, Link, Loss

@@ -13,7 +13,6 @@ from stalesim.simulator.catalogue.algorithms.federated.part import Sgd
 from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.kernel import Kernel
 from stalesim.simulator.files import inputs
-from stalesim.simulator.files.reading.files import Places
 from stalesim.simulator.parts import catalogue, plugins
 from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.errors import DataError, UserError
@@ -217,7 +216,7 @@ def test_other_code_than_a_study_was_planned_with_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     then = Content("law.py", "0", 0, {"mean": ("mean.py", "1")})
-    read = inputs.Inputs(Places("", ""), {}, {}, {"law": then}, {})
+    read = inputs.Inputs("", "", {}, {}, {"law": then}, {})
     moved = then._replace(at="here/law.py", imports={"mean": ("here/mean.py", "1")})
     others = then._replace(sha256="2"), then._replace(imports={"mean": ("", "2")})
     for here, same in ((moved, True), *((other, False) for other in others)):

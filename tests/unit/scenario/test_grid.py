@@ -3,16 +3,17 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from stalesim.simulator.scenario import grid
-from stalesim.simulator.scenario.study import expand
+from stalesim.simulator.scenario.study import VariantError, expand
 from tests.unit.scenario.test_study import study
 
 
 def values(sweep: dict[str, Any], seed: int = 7) -> list[dict[str, Any]]:
     return [
-        {key: value for key, (value, _) in point.items()}
+        {key: each.value for key, each in point.items()}
         for point in grid.points(sweep, seed)
     ]
 
@@ -100,6 +101,56 @@ def test_a_swept_law_replaces_a_whole_sub_tree() -> None:
     found = [run.scenario.clients.compute.law for run in runs]
     assert found == ["expon", "gamma"]
     assert [run.label for run in runs] == [
-        "base, compute=expon(scale=2)",
-        "base, compute=gamma(a=2 scale=1)",
+        "base, compute=expon",
+        "base, compute=gamma",
     ]
+
+
+def test_swept_values_may_have_names() -> None:
+    laws = {
+        "exponential": {"law": "expon"},
+        "Pareto 1.5": {"law": "pareto", "b": 1.5, "scale": 1},
+    }
+    sweep = {
+        "clients.compute": laws,
+        "zipped": {"algorithm.step_size": {"low": 0.1, "high": 1}, "stop.time": [1, 2]},
+    }
+    runs = expand(study(replicates=1, sweep=sweep))
+    assert [run.label for run in runs[:2]] == [
+        "base, compute=exponential, step_size=low, time=1",
+        "base, compute=exponential, step_size=high, time=2",
+    ]
+    assert runs[-1].parameters["clients.compute"] == "Pareto 1.5"
+    assert runs[-1].scenario.clients.compute.parameters == {"b": 1.5}
+    assert runs[-1].scenario.algorithm.step_size == 1
+
+
+def test_parts_without_names_are_called_by_what_tells_them_apart() -> None:
+    def told(*parts: dict[str, Any]) -> list[str]:
+        points = grid.points({"key": list(parts)}, 7)
+        return [str(point["key"].name) for point in points]
+
+    pareto = {"law": "pareto", "scale": 1, "b": 1.5}
+    expon = {"law": "expon", "scale": 1}
+    assert told(expon, pareto, pareto | {"b": 2.5}) == [
+        "expon",
+        "pareto b=1.5",
+        "pareto b=2.5",
+    ]
+    corners = [pareto | {"b": b, "scale": s} for b in (1, 2) for s in (3, 4)]
+    assert told(*corners)[1] == "pareto scale=4 b=1"
+    assert told({"kind": "t"}, {"kind": "t", "t": 2}) == ["t", "t t=2"]
+    mixed = [{"law": "mixture", "of": [expon, pareto], "weights": w} for w in (1, 2)]
+    assert told(*mixed) == ["mixture weights=1", "mixture weights=2"]
+    (nested,) = told({"law": "mixture", "of": [expon]}, {"law": "mixture"})[:1]
+    assert nested == "mixture of=[expon(scale=1)]"
+
+
+def test_a_name_means_the_same_in_all_variants() -> None:
+    key, tree = "clients.compute", {"law": "expon"}
+    one, other = ({key: {"x": tree | {"scale": scale}}} for scale in (1, 2))
+    with pytest.raises(VariantError, match="a name for one value alone, got 'x'"):
+        expand(study(variants={"a": {"sweep": one}, "b": {"sweep": other}}))
+    expand(study(variants={"a": {"sweep": one}, "b": {"sweep": one}}))
+    with pytest.raises(VariantError, match="must be a list of values, names with val"):
+        expand(study(sweep={key: tree}))

@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from stalesim.analysis import claims, summary
+from stalesim.analysis import claims
+from stalesim.analysis.tables import plain, results
 from stalesim.simulator import studies
 from stalesim.simulator.cli.results import check
 from stalesim.simulator.files.study import (
@@ -69,7 +70,7 @@ def told(study: Study) -> dict[str, pd.DataFrame]:
     """Returns what a study says apart from its tables."""
     found: dict[str, pd.DataFrame] = {}
     if study.manifest.get("kind") != "timeline":
-        found["summary"] = summary.summary(study)
+        found["results"] = plain(results(study))
         found["claims"] = claims.evaluate(study)
     entries = [
         json.dumps({k: v for k, v in run.items() if k != "rows"}, sort_keys=True)

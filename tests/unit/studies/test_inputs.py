@@ -18,7 +18,6 @@ from stalesim.simulator.catalogue.data import mnist
 from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files import inputs
 from stalesim.simulator.files.reading import files
-from stalesim.simulator.files.reading.files import Places
 from stalesim.simulator.files.study import load, write_manifest
 from stalesim.simulator.files.study.manifest import read_manifest
 from stalesim.simulator.parts import functions, own_code, plugins
@@ -512,9 +511,8 @@ def of_function(own: Path, digest: str) -> Content:
 
 def test_a_helper_of_ones_own_that_changes_is_named(own: Path) -> None:
     def read(digest: str, **modules: Content) -> inputs.Inputs:
-        places = Places(str(own), str(own))
         named = {"plain_of_inputs:build": of_function(own, digest)}
-        return inputs.Inputs(places, named, {}, modules, {})
+        return inputs.Inputs(str(own), str(own), named, {}, modules, {})
 
     then = read("a" * 64, law=Content("law.py", "0", 0, {"mean": ("mean.py", "1")}))
     manifest = json.loads(json.dumps(inputs.manifest_entries(then)))
@@ -561,7 +559,7 @@ def test_a_study_goes_on_with_the_same_program_alone(
     made = {"code": "abc", **dict.fromkeys(origins.LIBRARIES, "1"), "flax": "1"}
     manifest = {"environment": made, "commit": "f" * 40, "dirty": False}
     here = {"environment": {**made, name: "2"}}
-    read = inputs.Inputs(Places("", ""), {}, {}, {}, {})
+    read = inputs.Inputs("", "", {}, {}, {}, {})
     read.named["plain:build"] = Content("plain.py", "0", 1, {}, ("flax",))
     monkeypatch.setattr(origins, "of_this_program", lambda also: here)
     with pytest.raises(StudyError) as error:

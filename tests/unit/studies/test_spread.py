@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from stalesim.analysis import summary
+from stalesim.analysis import tables
 from stalesim.simulator import studies
 from stalesim.simulator.files.study import load
 from stalesim.simulator.scenario.reading import validated
@@ -47,7 +47,7 @@ KEPT = re.compile(r"(\d+) of (\d+) runs complete, (\d+) to run")
 
 
 def closing(folder: Path) -> pd.DataFrame:
-    return summary.summary(load(folder)).drop(columns=["commits/real s"])
+    return tables.plain(tables.results(load(folder)))
 
 
 @pytest.fixture(scope="module")

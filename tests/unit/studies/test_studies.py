@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from stalesim import simulator
-from stalesim.analysis import summary
+from stalesim.analysis import legend
 from stalesim.simulator import studies
 from stalesim.simulator.engine import simulation
 from stalesim.simulator.engine.of_run import sampler, set_up
@@ -95,8 +95,8 @@ def test_runs_that_had_other_company_are_named(tmp_path: Path) -> None:
     assert again.manifest["regrouped"] == [0, 1, 2, 3, 4, 5]
     at_once = studies.simulate(tree | {"replicates": 3}, tmp_path / "at_once")
     assert at_once.manifest["regrouped"] == []
-    assert any("runs 0 to 5 of the" in note for note in summary.notes(wider))
-    assert not any("at once" in note for note in summary.notes(at_once))
+    assert any("runs 0 to 5 of the" in note for note in legend.details(wider))
+    assert not any("at once" in note for note in legend.details(at_once))
     found, whole = tables(wider), tables(at_once)
     for name in ("jobs", "clients", "staleness"):
         pd.testing.assert_frame_equal(found[name], whole[name])
@@ -374,16 +374,18 @@ def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(TREE))
     one, other = simulator.simulate(path), simulator.simulate(simulator.read(path))
     assert_same(one, other)
-    over = {"clients.compute": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
-    swept = simulator.sweep(TREE, over, tmp_path / "s", replicates=1)
+    over = {"sweep.clients.compute": [{"law": "expon"}, {"law": "gamma", "a": 2}]}
+    swept = simulator.simulate(TREE, tmp_path / "s", replace=over, replicates=1)
     parameters = [run["parameters"] for run in swept.manifest["runs"]]
     assert len(parameters) == 4
     assert parameters[1] == {
         "algorithm.step_size": 0.1,
-        "clients.compute": {"law": "gamma", "a": 2},
+        "clients.compute": "gamma",
     }
-    with pytest.raises(ScenarioError, match="did you mean 'seed'"):
-        simulator.simulate(TREE | {"sede": 1})
+    with pytest.raises(simulator.UserError, match="did you mean 'seed'"):
+        simulator.simulate(path, replace={"sede": 1})
+    with pytest.raises(simulator.UserError, match="but seed is"):
+        simulator.simulate(TREE, replace={"seed.x": 1})
 
 
 def test_memory_is_counted_from_the_programs_shapes() -> None:

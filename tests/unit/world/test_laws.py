@@ -16,7 +16,12 @@ from stalesim.simulator.catalogue.laws.mixture import Mixture
 from stalesim.simulator.catalogue.laws.truncated import Truncated
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.world.delays import LARGE, StageDelays
-from stalesim.simulator.world.laws.base import Draws, Population, common_tick
+from stalesim.simulator.world.laws.base import (
+    Draws,
+    Population,
+    common_tick,
+    distinct_values,
+)
 from stalesim.simulator.world.laws.distributions import Constant, Scipy, is_discrete
 from stalesim.simulator.world.laws.scaled import Scaled
 from stalesim.simulator.world.laws.usual import USUAL
@@ -151,7 +156,7 @@ def test_an_impossible_duration_is_an_error_when_it_is_drawn() -> None:
 
 def _stage(num_clients: int) -> StageDelays:
     law = _law(Scipy(law="expon"), num_clients)
-    return StageDelays(law, Purpose.COMPUTE, Streams(1), num_clients, None)
+    return StageDelays(law, Purpose.COMPUTE, Population(num_clients, Streams(1)), None)
 
 
 @pytest.mark.parametrize("num_clients", [1000, 5000])
@@ -250,8 +255,10 @@ def test_regimes_follow_their_chain() -> None:
 def test_regimes_do_not_depend_on_how_draws_are_blocked() -> None:
     parts = (Constant(value=1), Constant(value=2))
     config = Markov(of=parts, transition=((0.9, 0.1), (0.3, 0.7)))
-    few = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3, None)
-    many = StageDelays(_law(config, 3), Purpose.COMPUTE, Streams(1), 3000, None)
+    few = StageDelays(_law(config, 3), Purpose.COMPUTE, Population(3, Streams(1)), None)
+    many = StageDelays(
+        _law(config, 3), Purpose.COMPUTE, Population(3000, Streams(1)), None
+    )
     assert [few.next(1) for _ in range(300)] == [many.next(1) for _ in range(300)]
 
 
@@ -398,3 +405,88 @@ def test_a_law_may_know_its_mean_without_a_closed_form() -> None:
     ):
         with pytest.raises(ValueError, match="no mean is known for the law"):
             law.mean_seconds(2)
+
+
+MEANS: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"law": "lognorm", "s": 1}, 2, "2 / exp(0.5)"),
+    ({"law": "pareto", "b": 1.5}, 1, "1/3"),
+    ({"law": "expon", "shift": 0.25}, "1/m", "1/m - 1/4"),
+    ({"law": "gamma", "a": [1, 2, 4]}, [2, 3, 4], [2, 1.5, 1]),
+    ({"law": "burr12", "c": 3, "d": 2}, 1.5, None),
+    ({"law": "geom", "p": 0.5}, "m/3", "m/6"),
+    ({"law": "poisson", "mu": 2, "loc": 1, "shift": 0.5}, 2, 0.5),
+]
+"""Laws, their means, and the scales that a calculation by hand gives."""
+
+
+@pytest.mark.parametrize(("law", "mean", "scale"), MEANS)
+def test_a_law_is_scaled_to_its_mean(law: dict, mean: Any, scale: Any) -> None:
+    config = Scipy.model_validate(law | {"mean": mean})
+    config.check(3, "clients.compute")
+    population = Population(3, Streams(1))
+    sampler = config.make(population)
+    values = distinct_values(mean, 3, "mean")
+    wanted = np.array([float(value) for value in values] * (3 // len(values)))
+    np.testing.assert_allclose(wanted, config.mean_seconds(3) + np.zeros(3))
+    uniform = np.random.default_rng(0).random(100_000)
+    for client, seconds in enumerate(wanted):
+        drawn = sampler.draw(Draws(uniform, client, 0), None)
+        # Five standard errors of what was drawn itself; of a Pareto law's, twenty.
+        errors = 20 if law["law"] == "pareto" else 5
+        error = errors * drawn.std() / np.sqrt(drawn.size)
+        assert drawn.mean() == pytest.approx(seconds, abs=error)
+    if scale is not None:
+        other = Scipy.model_validate(law | {"scale": scale}).make(population)
+        assert sampler.lattice() == other.lattice()
+        for client in range(3):
+            draws = Draws(uniform, client, 0)
+            found, known = (each.draw(draws, None) for each in (sampler, other))
+            np.testing.assert_allclose(found, known, rtol=1e-15)
+    assert Scipy.model_validate(config.model_dump()) == config
+
+
+def test_a_law_is_truncated_after_it_is_scaled_to_its_mean() -> None:
+    draws = Draws(np.array([0.1, 0.9]), 0, 0)
+    found, known = (
+        Truncated.model_validate({"law": "truncated", "of": of, "high": 20})
+        .make(Population(1, Streams(1)))
+        .draw(draws, None)
+        for of in ({"law": "expon", "mean": 5}, {"law": "expon", "scale": 5})
+    )
+    np.testing.assert_array_equal(found, known)
+
+
+def test_a_mean_is_of_any_law_that_is_scaled() -> None:
+    rare = {"law": "mixture", "of": [{"law": "expon"}, {"law": "expon", "scale": 11}]}
+    law = {"law": "scaled", "of": rare | {"weights": [0.9, 0.1]}}
+    mean = Scaled.model_validate(law | {"mean": "m"})
+    mean.check(3, "clients.compute")
+    assert mean.mean_seconds(3).tolist() == [1, 2, 3]
+    scale = Scaled.model_validate(law | {"scale": "m/2"})
+    draws = Draws(np.random.default_rng(0).random(100), 2, np.arange(100))
+    population = Population(3, Streams(1))
+    found, known = (each.make(population).draw(draws, None) for each in (mean, scale))
+    np.testing.assert_array_equal(found, known)
+    assert Scaled.model_validate(mean.model_dump()) == mean
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        ({"law": "pareto", "b": 1, "mean": 1}, "left out for the law 'pareto', of"),
+        ({"law": "pareto", "b": [2, 0.8], "mean": 1}, "no mean > 0 is known; give a"),
+        ({"law": "cauchy", "mean": 1}, "no mean > 0 is known"),
+        ({"law": "norm", "loc": 9, "mean": 1}, "no mean > 0 is known"),
+        ({"law": "zipf", "a": 1.5, "mean": 1}, "no mean > 0 is known"),
+        ({"law": "gamma", "a": {"law": "expon"}, "mean": 1}, "compute.mean must be l"),
+        ({"law": "expon", "shift": 3, "mean": "2*m"}, "more than shift and loc .* 1;"),
+        ({"law": "expon", "mean": [1, 2, 3]}, "mean must have one entry per client"),
+        ({"law": "expon", "mean": 2, "scale": 1}, "must have a scale or a mean, got b"),
+        ({"law": "scaled", "of": {"law": "expon"}, "mean": 2, "scale": 1}, "remove on"),
+        ({"law": "scaled", "of": {"law": "pareto", "b": 1}, "mean": 2}, "law 'scaled'"),
+    ],
+)
+def test_a_mean_that_is_none_is_refused(law: dict, words: str) -> None:
+    kind = Scaled if law["law"] == "scaled" else Scipy
+    with pytest.raises(ValueError, match=words):
+        kind.model_validate(law).check(2, "clients.compute")

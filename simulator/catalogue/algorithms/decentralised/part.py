@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ....engine.algorithm import FLOAT_BYTES, Algorithm, Message, ProblemShape
+from ....engine.algorithm import FLOAT_BYTES, Algorithm, Bytes, ProblemShape
 from ....engine.optimizers.part import Optimizer
 from ....parts.base import Config, LocatedError, tag
 from ....parts.errors import ScenarioError
@@ -61,8 +61,8 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
                 ("protocol", "graph", "kind"),
             )
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        return (Message("model", "up", FLOAT_BYTES * shape.num_weights),)
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        return {"up": FLOAT_BYTES * shape.num_weights}
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "GossipKernel":
         from .methods import build

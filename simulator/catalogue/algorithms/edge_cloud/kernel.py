@@ -20,7 +20,7 @@ from ....parts.errors import ScenarioError
 from ....problem.constants import Constants, measured
 from ....problem.horizontal import HorizontalProblem
 from ..federated.kernel import Chain, StepSizes, of_run
-from ..federated.stage import SendPart, ServerPart, WorkPart
+from ..federated.stage import SendPart, ServerPart, WorkPart, in_program
 from ..federated.stages import ClientJob, Contributions, ServerRow
 from .part import EdgeCloud, NoisyEdgeCloud
 from .stages import MOST_STAGES, stages
@@ -185,10 +185,10 @@ def build(config: EdgeCloud, setup: RunSetup, constants: Constants) -> Chain:
         setup,
         step_size=step_size,
         local_step_size=step_size,
-        work=Gradient.model_construct().in_program(_noise=noise),
-        sent=(SentGradient.model_construct().in_program(_noise=noise),),
-        server=Descent.model_construct(averaged=config.averaged).in_program(
-            _noise=noise
+        work=in_program(Gradient.model_construct(), _noise=noise),
+        sent=(in_program(SentGradient.model_construct(), _noise=noise),),
+        server=in_program(
+            Descent.model_construct(averaged=config.averaged), _noise=noise
         ),
     )
 

@@ -14,7 +14,7 @@ from ....engine.algorithm import (
     FLOAT_BYTES,
     Algorithm,
     Batch,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     model_and_gradient,
@@ -65,7 +65,7 @@ class EdgeCloud(DividesRows, Algorithm):
         kept = {key: found[key] for key in shaping if key in found}
         return {**kept, "own_step": self.step_size is not None}
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "Chain":
@@ -249,6 +249,6 @@ class Mapa(NoisyEdgeCloud):
     algorithm, or by Table II 2 / b times the root of the squared norm that the bound of
     Theorem 4 leaves, 2 Delta_b / (P (tau_max + 1)). They differ where P is clamped."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        sensitivity = Message("sensitivity", "down", FLOAT_BYTES)
-        return (*super().messages(shape, common=common), sensitivity)
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        sent = super().messages(shape, common=common)
+        return {**sent, "down": sent["down"] + FLOAT_BYTES}  # the sensitivity

@@ -28,7 +28,6 @@ from ....files.timeline import NO_SAMPLE
 from ....problem.constants import Constants, measured
 from ....problem.convex import largest_step
 from ....problem.vertical import Model, VerticalProblem
-from ..vafl.noise import Draw
 from ..vafl.stores import Parties, TableStore, age_info, rows
 from .part import BlockDescent
 from .transfer import TransferDescent
@@ -211,8 +210,8 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         """Uploads outputs for the parties' own batches; returns all that is stored."""
         assert state.store is not None
         samples, parties = _samples(event), _parties(problem)
-        of = Draw(event.worker, event.job, samples, parties.std(initial))
-        store = state.store.write(parties, initial, of, event.version)
+        of = parties.uploads(initial, event.worker, event.job, samples)
+        store = state.store.write(parties, of, event.version)
         h = store.read(parties, samples)
         ages = age_info(store.ages(samples, event.version), event.worker, samples)
         return store, rows(problem, of), h, ages
@@ -226,19 +225,7 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         moments: Moments,
         made: Int[Array, " W"],
     ) -> tuple[Block, Block, Moments]:
-        """Makes the local steps.
-
-        Args:
-            problem: Vertically divided.
-            initial: The parties' numbers at the exchange.
-            received: What they received.
-            step_size: Step size of the local steps.
-            moments: States of their optimisers; None without.
-            made: Local steps of each party's jobs before this one.
-
-        Returns:
-            Where the steps lead, the first gradient, and the optimisers' states.
-        """
+        """Makes the local steps."""
 
         def gradient(block: Lone, start: Lone, received: Received) -> Lone:
             weights, *server = block
@@ -363,7 +350,6 @@ def _copies(
 
 
 def _arrays(problem: VerticalProblem) -> list[ModelArrays]:
-    """Returns the arrays of the parts of a block."""
     of_server = () if problem.server is None else (arrays_of_server(problem),)
     return [arrays_of_party(problem), *of_server]
 

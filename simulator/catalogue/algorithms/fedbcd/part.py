@@ -9,7 +9,7 @@ from pydantic import Field
 from ....engine.algorithm import (
     FLOAT_BYTES,
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     minibatches,
 )
@@ -80,17 +80,14 @@ class BlockDescent(SumsOutputs, Algorithm):
         found["proximal"] = bool(found.get("proximal"))
         return found | programs(self)
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: outputs up, as much down.
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        """Returns the bytes of one contribution: outputs up, as much down.
 
         A party receives a number for each of its own (F-19), or in transfer learning
         three components for each overlapping sample.
         """
         size = FLOAT_BYTES * shape.batch * shape.num_exchanged
-        return (
-            Message("embedding", "up", size),
-            Message("reply", "down", size),
-        )
+        return {"up": size, "down": size}
 
     def make(
         self, setup: "RunSetup", constants: "Constants"

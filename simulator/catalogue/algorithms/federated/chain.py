@@ -15,7 +15,6 @@ from math import floor
 from typing import (
     TYPE_CHECKING,
     Annotated,
-    Any,
     ClassVar,
     Literal,
 )
@@ -27,7 +26,7 @@ from pydantic import model_validator
 from ....engine.algorithm import (
     FLOAT_BYTES,
     Algorithm,
-    Message,
+    Bytes,
     ProblemShape,
     StepSize,
     batch_size,
@@ -70,6 +69,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ServerPart,
     StagePart,
     WorkPart,
+    in_program,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +198,6 @@ class Chained(HasStages, Algorithm):
         return UnevenSampler(seed, pools, size, epochs=own.local_epochs)
 
     def _steps_by(self, speeds: Quantity, num_clients: int) -> Int[np.ndarray, " K"]:
-        """Returns the local steps of each client, by its speed."""
         keys = ("algorithm", *self.keys_of(self.work), "speeds")
         name = self.key_of(self.work, "speeds")
         found = per_client(speeds, num_clients, name)
@@ -275,7 +274,6 @@ class Chained(HasStages, Algorithm):
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what the stages make of each client, each word once."""
         giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
         of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]
@@ -298,8 +296,8 @@ class Chained(HasStages, Algorithm):
         own = {key: getattr(self, key) for key in ("batch", "sampling", "samples")}
         return {**own, "chain": [stage.structure() for stage in self.stages]}
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        """Returns the messages of one contribution: the model down, as much up.
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        """Returns the bytes of one contribution: the model down, as much up.
 
         Stages may make either smaller, or send something along with the model.
         """
@@ -311,7 +309,7 @@ class Chained(HasStages, Algorithm):
                 sent = stage.sent_bytes(sent, shape)
         model += sum(FLOAT_BYTES * shape.num_weights for _ in self._sending)
         model += sum(stage.answer_bytes(shape) for stage in self._exchanging)
-        return (Message("gradient", "up", sent), Message("model", "down", model))
+        return {"up": sent, "down": model}
 
     def overhead_s(self, shape: ProblemShape) -> float:
         return sum((stage.overhead_s(shape) for stage in self._exchanging), 0.0)
@@ -342,12 +340,6 @@ class Chained(HasStages, Algorithm):
         return self
 
 
-if TYPE_CHECKING:
-    AnyStage = StagePart
-else:
-    AnyStage = Annotated[Any, AnyPart("stages")]
-
-
 class WrittenChain(Chained):
     """A method without a name of its own: the stages of its chain, one after the other.
 
@@ -361,7 +353,7 @@ class WrittenChain(Chained):
     step_size: StepSize
     """Step size of the clients' own steps: a number, or a rule by which it changes. It
     is the server's as well, unless the stage `step` has one."""
-    chain: tuple[AnyStage, ...]
+    chain: tuple[Annotated[StagePart, AnyPart("stages")], ...]
     """The stages."""
 
     @cached_property

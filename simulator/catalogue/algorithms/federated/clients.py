@@ -11,11 +11,11 @@ from pydantic import Field, model_validator
 from ....files.timeline import NO_WORKER
 from ....parts.base import Config, LocatedError
 from ....parts.lazy import Late
-from ....privacy.releases import Calibrated, Guarantee, Sampling
+from ....privacy.releases import Calibrated, Guarantee
 from ....problem.constants import Constants
 from .abilities import AddsNoise
 from .chain import Chained, refuse_two_rates
-from .stage import Count, LocalOptions, SendPart, WorkPart
+from .stage import Count, LocalOptions, SendPart, WorkPart, in_program
 from .stages import ClientJob
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ class LocalWork(LocalOptions, WorkPart):
         return "proximal" if self.proximal and several else ""
 
     def structure(self) -> dict[str, object]:
-        """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
         found["local_steps"] = self.local_steps or 1
         return found if rule is None else {**found, "local_optimizer": rule.program()}
@@ -94,12 +93,12 @@ class LocalWork(LocalOptions, WorkPart):
             assert isinstance(method, Chained)
             key = method.key_of(self, "local_optimizer")
             rule, keeps = optimizing.rule_of(chosen, key), chosen.state == "kept"
-        return self.in_program(("proximal",), _rule=rule, _keeps=keeps, **facts)
+        return in_program(self, ("proximal",), _rule=rule, _keeps=keeps, **facts)
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights) if self._keeps else None
 
-    def __call__(self, job: ClientJob, state: object) -> tuple[Work, object]:
+    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, object]:
         of_job = job.samples.shape[0] if job.taken is None else job.taken
         rule, proximal = self._rule, cast("Array | None", self.proximal)
         work = client_work.local_steps(
@@ -205,15 +204,12 @@ class NoiseOptions(Config):
             )
         return self
 
-    def multiplier_at(
-        self, sampling_ratio: float, sampling: Sampling = "uniform"
-    ) -> float:
+    def multiplier_at(self, sampling_ratio: float) -> float:
         """Returns the noise multiplier that is stated, or that the budget needs.
 
         Args:
             sampling_ratio: Share of its samples that a client draws, the largest of all
                 clients, in (0, 1].
-            sampling: how distinct samples are drawn.
 
         Returns:
             Noise scale over sensitivity, >= 0.
@@ -227,7 +223,7 @@ class NoiseOptions(Config):
 
         numbers = self.budget.epsilon, self.budget.delta, self.budget.releases
         accountant = self.budget.accountant
-        return calibrated(*numbers, accountant, self.law, sampling_ratio, sampling)
+        return calibrated(*numbers, accountant, self.law, sampling_ratio, "uniform")
 
     @property
     def noise_law(self) -> str:
@@ -316,7 +312,8 @@ class SentNoise(NoiseOptions, SendPart):
         batch = setup.shape.batch
         by_sample = method.clips_samples
         ratio = batch / min(setup.shares.num_samples) if by_sample else 1.0
-        return self.in_program(
+        return in_program(
+            self,
             ("law",),
             _bound=jnp.asarray(self.clip_before(method).clip_bound, float),
             _multiplier=jnp.asarray(self.multiplier_at(ratio), float),
@@ -324,7 +321,6 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
-        """Returns the contribution with noise, drawn by client and job."""
         assert job.key is not None
         key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)
         scale = self._multiplier * 2 * self._bound / self._samples

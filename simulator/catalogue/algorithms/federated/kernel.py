@@ -316,7 +316,6 @@ class Chain(
     def reveal(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> dict[str, Array]:
-        """Returns the row's messages, the gradients in them, and where from."""
         state = self.opened(problem, state, event)
         given = self.given(state, event)
         work, _, read = self._computed(problem, state.key, event, given)
@@ -427,7 +426,6 @@ def _through(
     arrived: Contributions,
     states: tuple[object, ...],
 ) -> tuple[Contributions, tuple[object, ...]]:
-    """Returns contributions after some stages, and the states of these."""
     after = []
     for stage, own in zip(stages, states, strict=True):
         arrived, own = stage(row, arrived, own)

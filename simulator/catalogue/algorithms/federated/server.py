@@ -23,6 +23,7 @@ from .stage import (
     ReceivePart,
     ServerPart,
     WeightPart,
+    in_program,
 )
 from .stages import (
     Contributions,
@@ -215,7 +216,8 @@ class Weigh(WeightPart):
             sizes = jnp.asarray(setup.shares.num_samples, float)
             shares = sizes / sizes.mean()
         numbers = weight.numbers(setup, constants)
-        return self.in_program(
+        return in_program(
+            self,
             (),
             _rule=type(weight),
             _counts=weight.counts,
@@ -229,7 +231,6 @@ class Weigh(WeightPart):
     def __call__(
         self, row: ServerRow, read: Array, state: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        """Returns factors and shares, 0 for padding, and the counts after the row."""
         event, present, rule = row.event, row.event.present(), self._rule
         counts = state
         if counts is not None:
@@ -348,7 +349,9 @@ class Mean(WeightedMean):
             protocol: Any = scenario.protocol
             divisor = protocol.expected_batch(*world)
         divisor = None if divisor is None else jnp.asarray(divisor, float)
-        return self.in_program((), _gathers=scenario.protocol.gathers, _divisor=divisor)
+        return in_program(
+            self, (), _gathers=scenario.protocol.gathers, _divisor=divisor
+        )
 
 
 class LimitByStaleness(AdjustPart):
@@ -372,7 +375,6 @@ class LimitByStaleness(AdjustPart):
         return jnp.int32(0)
 
     def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
-        """Returns the step, and the largest staleness since the last commit."""
         event, rate = row.event, step.rate
         here = jnp.where(event.present(), event.staleness, 0).max()
         oldest = jnp.maximum(state, here).astype(jnp.int32)
@@ -420,7 +422,7 @@ class Optimise(AdjustPart):
         method = setup.scenario.algorithm
         assert isinstance(method, Chained)
         key = method.key_of(self, "optimizer")
-        return self.in_program((), _rule=optimizing.rule_of(self.optimizer, key))
+        return in_program(self, (), _rule=optimizing.rule_of(self.optimizer, key))
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
         return optimizing.start(self._rule, problem, weights)

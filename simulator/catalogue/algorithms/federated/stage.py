@@ -6,7 +6,7 @@ arrays. Its other attributes are static. No JAX is imported until a run needs it
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -44,7 +44,6 @@ class StagePart(Part):
 
     place: ClassVar[str]
     """Place in the chain, a key of `PLACES`."""
-    _static: "Static" = ((), ())
 
     def structure(self) -> dict[str, object]:
         """Returns its options, without what runs of one program may differ in."""
@@ -64,25 +63,7 @@ class StagePart(Part):
         By default that is `in_program` without facts of the run; where these matter,
         they are given to it, or another object is returned that is called so.
         """
-        return self.in_program()
-
-    def in_program(self, options: Iterable[str] | None = None, **facts: object) -> Self:
-        """Returns the same stage, its numbers being arrays, with facts of a run.
-
-        Args:
-            options: Those that it computes with; by default all.
-            facts: Values of its private attributes. Those without arrays are static:
-                runs that differ in them have programs of their own.
-        """
-        kept = {*type(self).model_fields} if options is None else {"kind", *options}
-        attributes = {name: value for name, value in self if name in kept} | facts
-        numbers = {
-            name: jnp.asarray(value, float)
-            for name, value in numbers_of(self).items()
-            if name in kept
-        }
-        trees = [name for name, value in facts.items() if _is_tree(value)]
-        return _made(type(self), (*numbers, *trees), attributes | numbers)
+        return in_program(self)
 
     def start(self, problem: "HorizontalProblem", weights: "Array") -> object:
         """Returns the state before the first row: by default none.
@@ -255,21 +236,40 @@ def numbers_of(stage: StagePart) -> dict[str, float]:
     return {key: value for key, value in stage if isinstance(value, float)}
 
 
-def _is_tree(value: object) -> bool:
-    return all(eqx.is_array(leaf) for leaf in jax.tree.leaves(value))
-
-
-def _made(
-    kind: type[Some], arrays: tuple[str, ...], attributes: dict[str, object]
+def in_program(
+    stage: Some, options: Iterable[str] | None = None, **facts: object
 ) -> Some:
-    _register(kind)
-    options = {k: v for k, v in attributes.items() if k in kind.model_fields}
-    stage = kind.model_construct(None, **options)
-    private = {k: v for k, v in attributes.items() if k not in options}
-    # What is static is found once: a stage is flattened at each call of a program.
+    """Returns the same stage, its numbers being arrays, with facts of a run.
+
+    Args:
+        stage: Stage.
+        options: Those that it computes with; by default all.
+        facts: Values of its private attributes. Those without arrays are static:
+            runs that differ in them have programs of their own.
+    """
+    kind = type(stage)
+    kept = {*kind.model_fields} if options is None else {"kind", *options}
+    attributes = {name: value for name, value in stage if name in kept} | facts
+    numbers = {
+        name: jnp.asarray(value, float)
+        for name, value in numbers_of(stage).items()
+        if name in kept
+    }
+    trees = [
+        name
+        for name, value in facts.items()
+        if all(map(eqx.is_array, jax.tree.leaves(value)))
+    ]
+    arrays = (*numbers, *trees)
     static = tuple((k, v) for k, v in attributes.items() if k not in arrays)
-    for name, value in (private | {"_static": (arrays, static)}).items():
-        setattr(stage, name, value)
+    _register(kind)
+    return _made(kind, (arrays, static), attributes | numbers)
+
+
+def _made(kind: type[Some], static: Static, attributes: dict[str, object]) -> Some:
+    stage = kind.model_construct(None, **attributes)
+    # A stage is flattened at each call of a program, so what is static stays with it.
+    vars(stage).update(attributes, _static=static)
     return stage
 
 
@@ -279,11 +279,11 @@ def _register(kind: type[StagePart]) -> None:
 
 
 def _flatten(stage: StagePart) -> tuple[list[object], Static]:
-    private = stage.__pydantic_private__ or {}
-    attributes, static = stage.__dict__ | private, private["_static"]
+    attributes = vars(stage)
+    static = attributes["_static"]
     return [attributes[name] for name in static[0]], static
 
 
 def _unflatten(kind: type[Some], static: Static, values: Iterable[object]) -> Some:
     arrays, rest = static
-    return _made(kind, arrays, dict(rest) | dict(zip(arrays, values, strict=True)))
+    return _made(kind, static, dict(rest) | dict(zip(arrays, values, strict=True)))

@@ -5,7 +5,7 @@ scenario does not import JAX.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ....engine.setup import RunSetup
     from ....world.protocol import Protocol
 
-    AnyWeight = Any
-else:
-    AnyWeight = Annotated[Any, AnyPart("weights")]
-"""Any weight, chosen by its kind."""
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -72,10 +68,6 @@ class StalenessWeight(Part):
 
         Runs of one program may differ in these numbers.
 
-        Args:
-            setup: The facts of the run.
-            constants: The problem's constants.
-
         Raises:
             ScenarioError: A number is to come from the data and is not known.
         """
@@ -91,13 +83,12 @@ class StalenessWeight(Part):
         return str(getattr(self, "kind", ""))
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
-        """Yields lines on clients that count more than others; by default none.
-
-        Args:
-            protocol: The protocol of the scenario.
-            num_clients: K.
-        """
+        """Yields lines on clients that count more than others; by default none."""
         yield from ()
+
+
+AnyWeight = Annotated[StalenessWeight, AnyPart("weights")]
+"""Any weight, chosen by its kind."""
 
 
 class ConstantWeight(StalenessWeight):
@@ -190,7 +181,6 @@ class InverseShareWeight(StalenessWeight):
         return [float(share) for share in shares]
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns the shares, of sum 1, if they are given."""
         if self.shares is None:
             return {}
         shares = self._given(setup.shape.num_clients)
@@ -305,7 +295,6 @@ class DelayAdaptiveWeight(StalenessWeight):
     """L of the objective's gradient, or `data`: computed from the training data."""
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns the concurrency, and L from the data if it is not given."""
         clients, known = setup.shape.num_clients, self.smoothness
         if known == "data":
             known = measured(constants.smoothness)

@@ -19,35 +19,27 @@ Model = Float[Array, "..."]
 Models = Float[Array, "E ..."]
 
 
-class EdgesState(NamedTuple):
-    """The edges of one level.
-
-    Attributes:
-        models: Each edge's model.
-        made: Rounds that it has made since its last visit above.
-        away: Whether it waits for the model that comes back from there.
-        come: How many of them each one above has got in its round.
-    """
-
-    models: Models
-    made: Int[Array, " E"]
-    away: Bool[Array, " E"]
-    come: Int[Array, " A"]
-
-
 class HierarchicalState(NamedTuple):
     """The models of the cloud and of the edges, and what these have gathered.
 
+    Of edges there is one array for each level, from the cloud down.
+
     Attributes:
         cloud: The cloud's model.
-        levels: The edges, from the cloud down.
+        models: Each edge's model.
+        made: Rounds that each edge has made since its last visit above.
+        away: Whether it waits for the model that comes back from there.
+        come: How many of them each one above has got in its round.
         sums: Sum of what each lowest edge's clients have sent in its round.
         counts: How many they are.
         key: Key of what training draws; None without any.
     """
 
     cloud: Model
-    levels: tuple[EdgesState, ...]
+    models: tuple[Models, ...]
+    made: tuple[Int[Array, " _"], ...]
+    away: tuple[Bool[Array, " _"], ...]
+    come: tuple[Int[Array, " _"], ...]
     sums: Models
     counts: Int[Array, " E"]
     key: Key[Array, ""] | None
@@ -82,21 +74,18 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         self, problem: HorizontalProblem, key: Key[Array, ""]
     ) -> HierarchicalState:
         weights = problem.start(key)
-        states, above = [], 1
-        for sizes in self.sizes:
-            states.append(
-                EdgesState(
-                    models=jnp.tile(weights, (sizes.size, *(1,) * weights.ndim)),
-                    made=jnp.zeros_like(sizes),
-                    away=jnp.zeros(sizes.size, bool),
-                    come=jnp.zeros(above, sizes.dtype),
-                )
-            )
-            above = sizes.size
+        number_above = (1, *(sizes.size for sizes in self.sizes[:-1]))
+        models = tuple(
+            jnp.tile(weights, (sizes.size, *(1,) * weights.ndim))
+            for sizes in self.sizes
+        )
         return HierarchicalState(
             cloud=weights,
-            levels=tuple(states),
-            sums=jnp.zeros_like(states[-1].models),
+            models=models,
+            made=tuple(map(jnp.zeros_like, self.sizes)),
+            away=tuple(jnp.zeros(sizes.size, bool) for sizes in self.sizes),
+            come=tuple(jnp.zeros(number, jnp.int32) for number in number_above),
+            sums=jnp.zeros_like(models[-1]),
             counts=jnp.zeros_like(self.sizes[-1]),
             key=key if problem.takes_key else None,
         )
@@ -106,8 +95,8 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
     ) -> tuple[HierarchicalState, Info]:
         there, worker = event.present()[0], event.worker[0]
         edge = self.edge_of.at[worker].get(mode="clip")
-        lowest, sizes = state.levels[-1], self.sizes[-1]
-        model = lowest.models[edge]
+        lowest, sizes = state.models[-1], self.sizes[-1]
+        model = lowest[edge]
         samples = client_work.samples_of(event, self.local_steps)[0]
         drawn = client_work.training_key(problem, state.key, worker, event.job[0])
         local = self.step_size.at(event.version)
@@ -118,74 +107,64 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         direction = total / sizes[edge]
         moved = (model - local * direction).astype(model.dtype)
         model = jnp.where(whole & there, moved, model)
-        lowest = lowest._replace(models=lowest.models.at[edge].set(model))
-        cloud, levels = self._upwards(
-            state.cloud, (*state.levels[:-1], lowest), edge, model, whole & there
+        state = state._replace(
+            models=(*state.models[:-1], lowest.at[edge].set(model)),
+            sums=state.sums.at[edge].set(jnp.where(whole, 0, total)),
+            counts=state.counts.at[edge].set(jnp.where(whole, 0, count)),
         )
         info = {
             "loss": jnp.where(there, work.loss, 0),
             "step_size": local,
             "gradient_norm": jnp.where(there, norm(work.message), 0),
         }
-        return HierarchicalState(
-            cloud=cloud,
-            levels=levels,
-            sums=state.sums.at[edge].set(jnp.where(whole, 0, total)),
-            counts=state.counts.at[edge].set(jnp.where(whole, 0, count)),
-            key=state.key,
-        ), info
+        return self._upwards(state, edge, model, whole & there), info
 
     def _upwards(
         self,
-        cloud: Model,
-        states: tuple[EdgesState, ...],
+        state: HierarchicalState,
         edge: Int[Array, ""],
         model: Model,
         ended: Bool[Array, ""],
-    ) -> tuple[Model, tuple[EdgesState, ...]]:
-        """Merges edges above as far as rounds are complete, and answers those below.
-
-        Args:
-            cloud: The cloud's model.
-            states: The levels, from the cloud down.
-            edge: Lowest edge of the contribution.
-            model: That edge's model.
-            ended: Whether it has ended a round of that.
-        """
-        found = list(states)
+    ) -> HierarchicalState:
+        """Merges edges above as far as rounds are complete, and answers those below."""
+        cloud, models, made = state.cloud, [*state.models], [*state.made]
+        away, come = [*state.away], [*state.come]
         stays: list[Bool[Array, ""]] = []
         places = [edge]
-        for d in reversed(range(len(states))):
-            (rounds, waits), here, at = self.levels[d], found[d], places[0]
-            made = here.made[at] + ended
-            goes = ended & (made == rounds)
+        for d in reversed(range(len(models))):
+            (rounds, waits), at = self.levels[d], places[0]
+            its_rounds = made[d][at] + ended
+            goes = ended & (its_rounds == rounds)
             stays.insert(0, ended & ~goes)
             above = self.parents[d][at]
             theirs = self.parents[d] == above
-            come = here.come[above] + goes
-            ended = goes & ((come == theirs.sum()) if waits else True)
-            found[d] = here._replace(
-                made=here.made.at[at].set(jnp.where(goes, 0, made)),
-                away=here.away.at[at].set(here.away[at] | goes),
-                come=here.come.at[above].set(jnp.where(ended, 0, come)),
-            )
-            before = found[d - 1].models[above] if d else cloud
-            merged = self._merged(d, before, here.models, theirs, model)
+            there = come[d][above] + goes
+            ended = goes & ((there == theirs.sum()) if waits else True)
+            made[d] = made[d].at[at].set(jnp.where(goes, 0, its_rounds))
+            away[d] = away[d].at[at].set(away[d][at] | goes)
+            come[d] = come[d].at[above].set(jnp.where(ended, 0, there))
+            before = models[d - 1][above] if d else cloud
+            merged = self._merged(d, before, models[d], theirs, model)
             model = jnp.where(ended, merged, before)
             if d:
-                models = found[d - 1].models.at[above].set(model)
-                found[d - 1] = found[d - 1]._replace(models=models)
+                models[d - 1] = models[d - 1].at[above].set(model)
             else:
                 cloud = model
             places.insert(0, above)
-        answers, models = ended[None], cloud[None]
-        for d, here in enumerate(found):
-            back = here.away & answers[self.parents[d]]
+        answers, answer = ended[None], cloud[None]
+        for d, parents in enumerate(self.parents):
+            back = away[d] & answers[parents]
             each = back.reshape(-1, *(1,) * cloud.ndim)
-            models = jnp.where(each, models[self.parents[d]], here.models)
-            found[d] = here._replace(models=models, away=here.away & ~back)
+            answer = models[d] = jnp.where(each, answer[parents], models[d])
+            away[d] &= ~back
             answers = back.at[places[d + 1]].max(stays[d])
-        return cloud, tuple(found)
+        return state._replace(
+            cloud=cloud,
+            models=tuple(models),
+            made=tuple(made),
+            away=tuple(away),
+            come=tuple(come),
+        )
 
     def _merged(
         self, d: int, model: Model, below: Models, own: Bool[Array, " E"], newest: Model

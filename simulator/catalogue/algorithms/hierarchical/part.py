@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ....engine.algorithm import Algorithm, Message, ProblemShape, model_and_gradient
+from ....engine.algorithm import Algorithm, Bytes, ProblemShape, model_and_gradient
 
 if TYPE_CHECKING:
     from ....engine.setup import RunSetup
@@ -35,7 +35,7 @@ class Hierarchical(Algorithm):
     """Part of an edge's model in that of a cloud that does not wait, and of a client's
     in that of an edge that does not."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "HierarchicalKernel":

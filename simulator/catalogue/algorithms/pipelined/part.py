@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ....engine.algorithm import Algorithm, Message, ProblemShape
+from ....engine.algorithm import Algorithm, Bytes, ProblemShape
 from ....engine.optimizers.part import Optimizer
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Pipelined(Algorithm):
     optimizer: Optimizer | None = None
     """Optimiser of all stages together; by default the gradient is the direction."""
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        return ()
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        return {}
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "PipelinedKernel":
         from .kernel import build

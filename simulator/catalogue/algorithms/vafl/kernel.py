@@ -152,27 +152,18 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         parties: Parties,
         state: VaflState,
         event: Event,
-        weights: Float[Array, "W ..."],
         of: Draw,
     ) -> tuple[VaflState, Exchange]:
-        """Uploads, updates the server, answers the query.
-
-        Args:
-            parties: All parties.
-            state: The state before the row.
-            event: The row.
-            weights: Models of its parties.
-            of: Their uploads.
-        """
+        """Uploads, updates the server, answers the query."""
         problem, samples = parties.problem, of.samples
-        store = self._stored(parties, state, weights, of, event.version)
+        store = self._stored(parties, state, of, event.version)
         h = store.read(parties, samples)
         loss, to_server, to_h = _gradients(problem, state.server, h, samples)
         to_server = _mean(to_server, event)
         after = self._served(problem, state, event, to_server)._replace(store=store)
         if self.after:
             loss, _, to_h = _gradients(problem, after.server, h, samples)
-        to_weights = parties.pull(weights, of, _own(to_h, of.worker))
+        to_weights = parties.pull(of, _own(to_h, of.worker))
         ages = store.ages(samples, event.version)
         return after, (loss, to_server, to_weights, ages, samples)
 
@@ -187,8 +178,8 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         samples = jnp.broadcast_to(event.samples[:W], (W, self.batch))
         weights = state.weights.at[worker].get(mode="fill", fill_value=0)
         parties = Parties(problem, state.key, self.noise)
-        of = Draw(worker, event.job, samples, parties.std(weights))
-        after, exchange = self.exchange(parties, state, event, weights, of)
+        of = parties.uploads(weights, worker, event.job, samples)
+        after, exchange = self.exchange(parties, state, event, of)
         loss, to_server, to_weights, ages, used = exchange
         moved, moments = self._moved(problem, state, event, weights, to_weights)
         share = (present / jnp.maximum(present.sum(), 1)).astype(weights.dtype)
@@ -220,8 +211,8 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         age = ages.at[worker].get(mode="fill", fill_value=0)
         late = jnp.where(age > self.bound, samples, NO_SAMPLE)
         parties = Parties(problem, state.key, self.noise)
-        of = Draw(worker, event.job[1:], late, parties.std(weights))
-        store = self._stored(parties, state, weights, of, event.version)
+        of = parties.uploads(weights, worker, event.job[1:], late)
+        store = self._stored(parties, state, of, event.version)
         nothing = {
             name: jnp.zeros(like.shape, like.dtype) for name, like in info.items()
         }
@@ -229,12 +220,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         return state._replace(store=store), nothing
 
     def _stored(
-        self,
-        parties: Parties,
-        state: VaflState,
-        weights: Float[Array, "W ..."],
-        of: Draw,
-        version: Int[Array, ""],
+        self, parties: Parties, state: VaflState, of: Draw, version: Int[Array, ""]
     ) -> TableStore | SnapshotStore:
         store = state.store
         assert store is not None
@@ -245,7 +231,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
                 std=parties.std(state.weights),
                 stamp=jnp.full_like(store.stamp, version),
             )
-        return store.write(parties, weights, of, version)
+        return store.write(parties, of, version)
 
     def _moved(
         self,
@@ -283,7 +269,6 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         return state._replace(server=server, server_moments=moments)
 
     def _step_size(self, event: Event) -> Float[Array, ""]:
-        """Returns the step size of a row's first party, as it is reported."""
         step_size = self.step_size.at(event.version)
         if self.optimizer is None:
             return step_size
@@ -316,7 +301,6 @@ class QueryFirst(VaflKernel):
         parties: Parties,
         state: VaflState,
         event: Event,
-        weights: Float[Array, "W ..."],
         of: Draw,
     ) -> tuple[VaflState, Exchange]:
         """Answers a query for the last batch, then takes the upload of the next one.
@@ -333,10 +317,10 @@ class QueryFirst(VaflKernel):
         loss, _, to_h = _gradients(problem, state.server, h, asked)
         # Here noise is on the outputs alone, and plays no part in their derivative.
         before = of._replace(samples=asked)
-        to_weights = parties.pull(weights, before, _own(to_h, worker))
-        moved, _ = self._moved(problem, state, event, weights, to_weights)
-        of = of._replace(std=parties.std(moved))
-        store = self._stored(parties, state, moved, of, event.version)
+        to_weights = parties.pull(before, _own(to_h, worker))
+        moved, _ = self._moved(problem, state, event, of.weights, to_weights)
+        of = parties.uploads(moved, worker, of.job, samples)
+        store = self._stored(parties, state, of, event.version)
         h = store.read(parties, samples)
         _, to_server, _ = _gradients(problem, state.server, h, samples)
         to_server = _mean(to_server, event)
@@ -361,10 +345,10 @@ class Coordinated(VaflKernel):
         job = jnp.broadcast_to(event.job[0], (M,))
         everyone = event._replace(worker=jnp.arange(M), job=job)
         parties = Parties(problem, state.key, self.noise)
-        of = Draw(everyone.worker, job, samples, parties.std(weights))
-        h = parties.embed(weights, of)[None]
+        of = parties.uploads(weights, everyone.worker, job, samples)
+        h = parties.embed(of)[None]
         loss, to_server, to_h = _gradients(problem, state.server, h, samples[:1])
-        to_weights = parties.pull(weights, of, to_h[0])
+        to_weights = parties.pull(of, to_h[0])
         moved, moments = self._moved(problem, state, everyone, weights, to_weights)
         after = self._served(problem, state, event, to_server[0])
         after = after._replace(weights=moved, moments=moments)

@@ -72,15 +72,17 @@ def noise_of(
 
 
 class Draw(NamedTuple):
-    """The upload of a party that noise belongs to.
+    """What a party uploads, and the noise on it.
 
     Attributes:
+        weights: Weights of its model.
         worker: the party.
         job: the job.
         samples: Samples whose embeddings are uploaded.
         std: Standard deviation of the noise on the embedding.
     """
 
+    weights: Float[Array, "..."]
     worker: Int[Array, "*W"]
     job: Int[Array, "*W"]
     samples: Int[Array, "*W S"]
@@ -137,7 +139,6 @@ def perturbed(
     embedding: Embedding,
     key: Key[Array, ""],
     noise: EmbeddingNoise,
-    weights: Float[Array, "*P"],
     x: Float[Array, "S F"],
     of: Draw,
 ) -> Float[Array, "C S"]:
@@ -145,37 +146,25 @@ def perturbed(
 
     Source: VAFL, equations 10 and 11.
     """
+
+    def embed(samples: Int[Array, " B"], x: Float[Array, "B F"]) -> Array:
+        upload = of.worker, of.job, samples
+        z = draw(key, *upload, embedding.num_outputs)
+        layers = ()
+        if noise.hidden is not None:
+            layers = inside(key, noise, *upload, hidden_shapes(embedding))
+        return embedded(embedding, of.weights, x, layers, of.std * z)
+
     num_samples = x.shape[0]
     if noise.hidden is None or num_samples <= BLOCK:
-        return _perturbed(embedding, key, noise, weights, x, of)
+        return embed(of.samples, x)
     # Noise inside all layers of all rows at once would not fit into memory.
     spare = -num_samples % BLOCK
     ids = jnp.pad(of.samples, (0, spare), constant_values=NO_SAMPLE)
     wide = jnp.pad(x, ((0, spare), (0, 0)))
     blocks = (ids.reshape(-1, BLOCK), wide.reshape(-1, BLOCK, x.shape[1]))
-    found = lax.map(
-        lambda block: _perturbed(
-            embedding, key, noise, weights, block[1], of._replace(samples=block[0])
-        ),
-        blocks,
-    )
+    found = lax.map(lambda block: embed(*block), blocks)
     return found.swapaxes(0, 1).reshape(found.shape[1], -1)[:, :num_samples]
-
-
-def _perturbed(
-    embedding: Embedding,
-    key: Key[Array, ""],
-    noise: EmbeddingNoise,
-    weights: Float[Array, "*P"],
-    x: Float[Array, "S F"],
-    of: Draw,
-) -> Float[Array, "C S"]:
-    upload = of.worker, of.job, of.samples
-    z = draw(key, *upload, embedding.num_outputs)
-    layers = ()
-    if noise.hidden is not None:
-        layers = inside(key, noise, *upload, hidden_shapes(embedding))
-    return embedded(embedding, weights, x, layers, of.std * z)
 
 
 def _of_upload(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ....engine.algorithm import FLOAT_BYTES, Algorithm, Message, ProblemShape, StepSize
+from ....engine.algorithm import FLOAT_BYTES, Algorithm, Bytes, ProblemShape, StepSize
 from ....engine.optimizers.part import Optimizer, programs
 from ....engine.step_rules import Positive
 from ....parts.base import Config, LocatedError, Rule
@@ -210,14 +210,10 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
         inside = {"hidden": hidden.law} if hidden is not None else {}
         return {**rest, **programs(self), "perturbed": noisy, **inside}
 
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         rows = shape.batch if self.upload == "batch" or common else shape.num_samples
-        return (
-            Message("embedding", "up", FLOAT_BYTES * rows * shape.num_exchanged),
-            Message(
-                "gradient", "down", FLOAT_BYTES * shape.batch * shape.num_exchanged
-            ),
-        )
+        each = FLOAT_BYTES * shape.num_exchanged
+        return {"up": each * rows, "down": each * shape.batch}
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "VaflKernel":
         from .kernel import build

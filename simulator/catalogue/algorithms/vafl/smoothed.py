@@ -58,12 +58,12 @@ def _objective(
     M, N = problem.num_parties, problem.num_samples
     std = noise.std(jax.lax.stop_gradient(weights))
     of = Draw(
+        weights=weights,
         worker=jnp.arange(M, dtype=jnp.int32),
         job=jnp.full(M, turn),
         samples=jnp.broadcast_to(jnp.arange(N, dtype=jnp.int32), (M, N)),
         std=std,
     )
-    embed = partial(perturbed, problem.embedding, key, noise)
-    h = jax.vmap(embed)(weights, problem.x, of)
+    h = jax.vmap(partial(perturbed, problem.embedding, key, noise))(problem.x, of)
     found = losses.per_sample(problem.loss, problem.head(server, h), problem.y).mean()
     return found + 0.5 * problem.l2 * jnp.sum(weights**2)

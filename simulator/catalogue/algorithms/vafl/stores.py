@@ -31,35 +31,43 @@ class Parties(NamedTuple):
             return jnp.zeros(weights.shape[0], weights.dtype)
         return self.noise.std(weights)
 
-    def embed(self, weights: Float[Array, "W ..."], of: Draw) -> Float[Array, "W C S"]:
-        """Returns the embeddings that uploads carry, perturbed."""
-        return jax.vmap(self._apply)(weights, rows(self.problem, of), of)
+    def uploads(
+        self,
+        weights: Float[Array, "W ..."],
+        worker: Int[Array, " W"],
+        job: Int[Array, " W"],
+        samples: Int[Array, "W S"],
+    ) -> Draw:
+        """Returns what some parties upload."""
+        return Draw(weights, worker, job, samples, self.std(weights))
 
-    def pull(
-        self, weights: Float[Array, "W ..."], of: Draw, to_h: Float[Array, "W D S"]
-    ) -> Float[Array, "W ..."]:
+    def embed(self, of: Draw) -> Float[Array, "W C S"]:
+        """Returns the embeddings that uploads carry, perturbed."""
+        return jax.vmap(self._apply)(rows(self.problem, of), of)
+
+    def pull(self, of: Draw, to_h: Float[Array, "W D S"]) -> Float[Array, "W ..."]:
         """Returns gradients of weights from those of embeddings, regularised."""
 
-        def back(weights: Array, x: Array, of: Draw, to_h: Array) -> Array:
-            _, pulled = jax.vjp(lambda w: self._apply(w, x, of), weights)
+        def back(x: Array, of: Draw, to_h: Array) -> Array:
+            _, pulled = jax.vjp(
+                lambda w: self._apply(x, of._replace(weights=w)), of.weights
+            )
             return pulled(to_h)[0]
 
-        found = jax.vmap(back)(weights, rows(self.problem, of), of, to_h)
-        return found + self.problem.l2 * weights
+        found = jax.vmap(back)(rows(self.problem, of), of, to_h)
+        return found + self.problem.l2 * of.weights
 
     def everything(self, weights: Float[Array, "M ..."]) -> Draw:
         """Returns the upload of all samples by all parties at the start."""
         M, N = self.problem.num_parties, self.problem.num_samples
         start = jnp.full(M, AT_START, jnp.int32)
         samples = jnp.broadcast_to(jnp.arange(N), (M, N))
-        return Draw(jnp.arange(M), start, samples, self.std(weights))
+        return self.uploads(weights, jnp.arange(M), start, samples)
 
-    def _apply(
-        self, weights: Float[Array, "*P"], x: Float[Array, "S P"], of: Draw
-    ) -> Float[Array, "C S"]:
+    def _apply(self, x: Float[Array, "S P"], of: Draw) -> Float[Array, "C S"]:
         if self.noise is None:
-            return self.problem.embedding.apply(weights, x)
-        return perturbed(self.problem.embedding, self.key, self.noise, weights, x, of)
+            return self.problem.embedding.apply(of.weights, x)
+        return perturbed(self.problem.embedding, self.key, self.noise, x, of)
 
 
 def rows(problem: VerticalProblem, of: Draw) -> Float[Array, "W S P"]:
@@ -86,19 +94,15 @@ class TableStore(NamedTuple):
     def fill(cls, parties: Parties, weights: Float[Array, "M ..."]) -> "TableStore":
         """Returns the store after every party uploaded everything at the start."""
         everything = parties.everything(weights)
-        table = parties.embed(weights, everything).swapaxes(1, 2)
+        table = parties.embed(everything).swapaxes(1, 2)
         return cls(table, jnp.full(everything.samples.shape, AT_START, jnp.int32))
 
     def write(
-        self,
-        parties: Parties,
-        weights: Float[Array, "W ..."],
-        of: Draw,
-        version: Int[Array, ""],
+        self, parties: Parties, of: Draw, version: Int[Array, ""]
     ) -> "TableStore":
         """Stores uploads of batches, stamped with a version of the server."""
         at = of.worker[:, None], of.samples
-        h = parties.embed(weights, of).swapaxes(1, 2)
+        h = parties.embed(of).swapaxes(1, 2)
         return TableStore(
             table=self.table.at[at].set(h, mode="drop"),
             stamp=self.stamp.at[at].set(version, mode="drop"),
@@ -143,11 +147,7 @@ class SnapshotStore(NamedTuple):
         return cls(weights * 1, start.job, start.std, start.job * 1)
 
     def write(
-        self,
-        parties: Parties,
-        weights: Float[Array, "W ..."],
-        of: Draw,
-        version: Int[Array, ""],
+        self, parties: Parties, of: Draw, version: Int[Array, ""]
     ) -> "SnapshotStore":
         """Stores uploads of all samples, stamped with a version of the server."""
 
@@ -155,7 +155,7 @@ class SnapshotStore(NamedTuple):
             return kept.at[of.worker].set(new, mode="drop")
 
         return SnapshotStore(
-            put(self.weights, weights),
+            put(self.weights, of.weights),
             put(self.job, of.job),
             put(self.std, of.std),
             put(self.stamp, jnp.broadcast_to(version, of.worker.shape)),
@@ -169,8 +169,8 @@ class SnapshotStore(NamedTuple):
 
         def of_worker(ids: Int[Array, " S"]) -> Float[Array, "M C S"]:
             same = jnp.broadcast_to(ids, (M, ids.shape[0]))
-            of = Draw(jnp.arange(M), self.job, same, self.std)
-            return parties.embed(self.weights, of)
+            uploads = Draw(self.weights, jnp.arange(M), self.job, same, self.std)
+            return parties.embed(uploads)
 
         if samples.shape[0] == 1:
             return of_worker(samples[0])[None]

@@ -10,18 +10,13 @@ useful in the sense of the paper.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from ....parts.base import LocatedError, Part
 from ....parts.catalogue import AnyPart
 
-if TYPE_CHECKING:
-    AnyAccount: TypeAlias = "Account"
-else:
-    AnyAccount = Annotated[Any, AnyPart("accounts")]
-"""Any token account, of this package or of plug-ins."""
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
@@ -46,6 +41,10 @@ class Account(Part):
         Args:
             tokens: Balance.
         """
+
+
+AnyAccount = Annotated[Account, AnyPart("accounts")]
+"""Any token account, of this package or of plug-ins."""
 
 
 class Simple(Account):

@@ -17,7 +17,8 @@ from ....world.protocol import (
 from ....world.protocol_abilities import Draw, MixesModels
 from ....world.recorders.recorder import Recorder
 from ....world.world import World
-from ..graphs import AnyGraph, Bipartite
+from ..graphs.base import AnyGraph
+from ..graphs.kinds import Bipartite
 from .recorder import GossipRecorder
 
 ABSENT = ("availability", "join", "leave", "crashes", "loss", "download")
@@ -86,12 +87,7 @@ class Gossip(MixesModels, Protocol):
         return self.average != "pairwise"
 
     def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
-        """Returns how many messages each worker sends in a round with its neighbours.
-
-        Args:
-            num_workers: K.
-            draw: Random numbers, for random graphs.
-        """
+        """Returns how many messages each worker sends its neighbours in a round."""
         first = self.graph.receivers(num_workers, draw)[0]
         return [len(others) for others in first]
 

@@ -17,7 +17,8 @@ from ....world.recorders.arrays import NEVER
 from ....world.recorders.recorder import Recorder
 from ....world.streams import Purpose
 from ....world.world import World
-from ..graphs import AnyGraph, Complete
+from ..graphs.base import AnyGraph
+from ..graphs.kinds import Complete
 from .accounts import AnyAccount
 from .gossip import check_size, refuse_absence
 from .playing import Peers, drawing

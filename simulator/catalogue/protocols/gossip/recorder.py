@@ -16,9 +16,6 @@ class GossipRecorder(Recorder):
     Worker k reads from register k alone: it always holds k's model while k has no job
     under way, and afterwards what that job has read. So a COMMIT writes its worker's
     register, and an averaging those of its workers that have no job under way.
-
-    Args:
-        world: World of the workers.
     """
 
     def __init__(self, world: World, *_: object) -> None:

@@ -7,7 +7,7 @@ undirected graph the rows do, too (Metropolis weights), so that the mean model s
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -17,11 +17,6 @@ from ....parts.base import LocatedError, Part, tag
 from ....parts.catalogue import AnyPart
 from ....world.protocol_abilities import Draw
 
-if TYPE_CHECKING:
-    AnyGraph: TypeAlias = "Graph"
-else:
-    AnyGraph = Annotated[Any, AnyPart("graphs")]
-"""Any graph, of this package or of plug-ins."""
 TRIES = 100
 """Random graphs that are drawn before giving up."""
 MOST_PAIRS = 1_000_000
@@ -107,6 +102,10 @@ class Graph(Part):
                 matrix[sender, sender] = 1 - matrix[:, sender].sum()
             matrices.append(matrix)
         return np.stack(matrices)
+
+
+AnyGraph = Annotated[Graph, AnyPart("graphs")]
+"""Any graph, of this package or of plug-ins."""
 
 
 class Undirected(Graph):

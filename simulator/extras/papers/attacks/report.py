@@ -54,11 +54,6 @@ def linear_attack(num_outputs: int, l2: float = 0.0) -> Attack:
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
         gradient = np.asarray(message, np.float64).reshape(num_outputs, -1)
         if l2:
-            if state is None:
-                raise ValueError(
-                    f"state must be known where l2 is not 0, got l2 = {l2}; probe the "
-                    "state too"
-                )
             weights = np.asarray(state, np.float64).reshape(num_outputs, -1)
             gradient = linear.without_regulariser(gradient, weights, l2)
         return linear.invert(gradient)
@@ -74,8 +69,7 @@ def matching_attack(model: "CnnNetwork", *, use_first: bool, l2: float) -> Attac
     from . import matching
 
     def attack(message: np.ndarray, state: np.ndarray | None) -> np.ndarray:
-        if state is None:
-            raise ValueError("state must be known of a network; probe the state too")
+        assert state is not None  # `attack` refuses a study without
         return matching.invert(model, state, message, use_first=use_first, l2=l2)[0]
 
     return attack
@@ -101,15 +95,7 @@ def recover(
         A row per probe: whose it is, `sample` (the batch's first) and `num_samples`,
         the measures of `quality.compare` (means over the batch; NaN where there is no
         image), and the images `true` (the batch's mean) and `found`.
-
-    Raises:
-        ValueError: There is no such column, or the message gives no image of the shape.
     """
-    if what not in probes:
-        raise ValueError(
-            f"what must be a column of probes, got {what!r} of "
-            f"{', '.join(map(str, probes.columns))}; probe it too"
-        )
     kept = [column for column in KEPT if column in probes]
     rows = []
     for row in probes.to_dict("records"):
@@ -117,11 +103,6 @@ def recover(
         batch = batch[batch != PADDING]
         state = row.get("state")
         found = attack(np.asarray(row[what]), None if state is None else _array(state))
-        if found.size != np.prod(shape):
-            raise ValueError(
-                f"shape must be that of the {found.size} features recovered, got "
-                f"{shape}"
-            )
         image, truths = found.reshape(shape), samples[batch].reshape(-1, *shape)
         each = [[*quality.compare(true, image).values()] for true in truths]
         rows.append(
@@ -172,12 +153,7 @@ def grid(recovered: pd.DataFrame, title: str) -> Figure:
 
     Each group shows its first run. Of more than 7 commits, 7 are shown, evenly spread
     from the first to the last.
-
-    Raises:
-        ValueError: There are no probes.
     """
-    if recovered.empty:
-        raise ValueError("recovered must have rows, got none; were messages probed?")
     known = list(dict.fromkeys(recovered["group"]))
     commits = np.unique(recovered["commit"].to_numpy(np.int64))
     spread = np.linspace(0, commits.size - 1, min(commits.size, MAX_COLUMNS))

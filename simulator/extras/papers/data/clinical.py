@@ -100,13 +100,7 @@ def _of_period(
 def means(
     values: Float[np.ndarray, " M"], cell: Int64[np.ndarray, " M"], num: int
 ) -> Float32[np.ndarray, " cells"]:
-    """Returns the mean of the values in each cell, NaN of none.
-
-    Args:
-        values: Measurements.
-        cell: Cell of each measurement, such as an hour of a variable of a stay.
-        num: Number of cells.
-    """
+    """Returns the mean of the values in each cell, NaN of none."""
     count = np.bincount(cell, minlength=num)
     total = np.bincount(cell, values, num)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)

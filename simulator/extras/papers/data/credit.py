@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ....files.reading import files, table
+from ....files.reading import files
+from ....files.reading.columns import TextColumns
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
 from ....problem.data.base import Dataset
@@ -93,16 +94,16 @@ class Credit(FileData):
 def _load(config: Data, name: str, path: Path) -> Dataset:
     lines = files.head(path, HEAD).decode("utf-8-sig", "replace").splitlines()
     # UCI's xls file, saved as csv, keeps its first row, X1 to X23.
-    cells = table.read(path, header=int(any(map(_is_header, lines[1:2]))))
-    label = next((one for one in cells.columns if files.plain(one) == LABEL), "")
+    cells = TextColumns(path, header=int(any(map(_is_header, lines[1:2]))))
+    label = next((one for one in cells.names if files.plain(one) == LABEL), "")
     for one in (*PAYMENTS, *PROFILE, *CODES, label):
-        if one not in cells.columns:
+        if one not in cells.names:
             raise DataError(
                 f"{path} must have the column "
                 f"{one or 'default payment next month'!r}, got "
-                f"{', '.join(cells.columns)}; download it again"
+                f"{', '.join(cells.names)}; download it again"
             )
-    x = [table.numbers(cells, (*PAYMENTS, *PROFILE))]
+    x = [cells.matrix((*PAYMENTS, *PROFILE))]
     columns = [*PAYMENTS, *PROFILE]
     for one, codes in CODES.items():
         x.append(_coded(cells, one, codes)[:, None] == codes)
@@ -117,9 +118,9 @@ def _load(config: Data, name: str, path: Path) -> Dataset:
     )
 
 
-def _coded(cells: table.Table, name: str, codes: tuple[int, ...]) -> np.ndarray:
+def _coded(cells: TextColumns, name: str, codes: tuple[int, ...]) -> np.ndarray:
     """Returns a column that holds nothing but some codes."""
-    values = table.numbers(cells, (name,))[:, 0]
+    values = cells.numbers(name)
     wrong = ~np.isin(values, codes)
     if wrong.any():
         row = int(wrong.argmax())

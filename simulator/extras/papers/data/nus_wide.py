@@ -1,23 +1,22 @@
-"""NUS-WIDE: features of images and their tags, rows with one of the chosen concepts."""
+"""NUS-WIDE: features of images and their tags, rows with one of two concepts."""
 
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
-from pydantic import AfterValidator, Field
 
 from ....files.reading import files, table
 from ....files.reading.published import Published, PublishedFile
-from ....parts.errors import DataError, ScenarioError
+from ....parts.errors import DataError
 from ....problem.data import base
 from ....problem.data.base import Dataset
-from ....problem.data.parts import Data, FileSet, Roles, Scale, different
+from ....problem.data.parts import FileData, FileSet, Roles, Scale
 from ....problem.data.split import Samples, finished
 
 FEATURES = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
@@ -29,8 +28,9 @@ NAME = re.compile(
     r"|Labels_[a-z]+_(?:Train|Test)\.txt)(?:\.gz)?$"
 )
 FOLDERS = ("nuswide",)
-DEFAULT = ("person", "animal")
-"""Concepts by default (F-13)."""
+CONCEPTS = ("person", "animal")
+"""Rows are kept that have exactly one of them; those with the first are class 1
+(F-13)."""
 PUBLISHED = Published(
     origin="NUS-WIDE of the National University of Singapore (Chua et al., 2009)",
     licence="for research; its page states the terms",
@@ -52,14 +52,13 @@ def _inputs(half: str) -> tuple[str, ...]:
     return (*features, f"{half}_Tags1k.dat")
 
 
-def _labels(concepts: Sequence[str], half: str) -> tuple[str, ...]:
-    return tuple(f"Labels_{concept}_{half}.txt" for concept in concepts)
+def _labels(half: str) -> tuple[str, ...]:
+    return tuple(f"Labels_{concept}_{half}.txt" for concept in CONCEPTS)
 
 
-def _file_set(concepts: Sequence[str]) -> FileSet:
-    names = [name for half in HALVES for name in _inputs(half)]
-    names += [name for half in HALVES for name in _labels(concepts, half)]
-    return FileSet("nus_wide", tuple(names), PUBLISHED, FOLDERS, NAME, identify)
+ROLES = tuple(
+    name for names in (_inputs, _labels) for half in HALVES for name in names(half)
+)
 
 
 def identify(path: Path) -> str:
@@ -68,36 +67,31 @@ def identify(path: Path) -> str:
     return match[1] if match else ""
 
 
-class NusWide(Data):
+class NusWide(FileData):
     """NUS-WIDE, features of images and tags, two concepts.
 
     Columns 0 to 633 are of the images, 634 to 1633 tags.
     """
 
     kind: Literal["nus_wide"] = "nus_wide"
-    published: ClassVar[Published | None] = PUBLISHED
+    files: ClassVar[FileSet] = FileSet(
+        "nus_wide", ROLES, PUBLISHED, FOLDERS, NAME, identify
+    )
     scale: Scale = "standard"
-    concepts: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...],
-        Field(min_length=2),
-        AfterValidator(different),
-    ] = DEFAULT
-    """Rows are kept that have exactly one of them; those with the first are class 1."""
 
     def make(self) -> Dataset:
         """Returns 634 image features and 1,000 tags, class 1 for the first concept.
 
         Of the 161,789 training and 107,859 test rows those are kept that have exactly
-        one of the chosen concepts.
+        one of the concepts person and animal.
 
         Source: Chua, Tang, Hong, Li, Luo and Zheng, NUS-WIDE (2009); concepts: F-13.
         """
-        found = _file_set(self.concepts).complete()
-        train, test = (_half(self.concepts, found, half) for half in HALVES)
-        chosen = self.concepts != DEFAULT
+        found = self.files.complete()
+        train, test = (_half(found, half) for half in HALVES)
         return finished(
             self,
-            f"nus_wide ({', '.join(self.concepts)})" if chosen else "nus_wide",
+            "nus_wide",
             train,
             test,
             num_classes=2,
@@ -109,12 +103,9 @@ class NusWide(Data):
             + base.counted("tag", NUM_TAGS),
         )
 
-    def located_files(self) -> list[Path]:
-        return _file_set(self.concepts).paths()
 
-
-def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
-    paths = [found[name] for name in _labels(concepts, half)]
+def _half(found: Roles, half: str) -> Samples:
+    paths = [found[name] for name in _labels(half)]
     classes = [_parse_labels(path) for path in paths]
     for path, label in zip(paths, classes, strict=True):
         if len(label) != len(classes[0]):
@@ -124,12 +115,6 @@ def _half(concepts: Sequence[str], found: Roles, half: str) -> Samples:
             )
     kept = np.sum(classes, axis=0) == 1
     y = classes[0][kept]
-    if not y.any() or y.all():
-        raise ScenarioError(
-            "problem.data.concepts must leave rows with and without the first, got "
-            f"{y.sum()} and {len(y) - y.sum()} for {', '.join(concepts)} in "
-            f"{paths[0].parent}; choose others"
-        )
     x = np.empty((len(y), sum(FEATURES.values()) + NUM_TAGS), np.float32)
     start = 0
     widths = (*FEATURES.values(), NUM_TAGS)

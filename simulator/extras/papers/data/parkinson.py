@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ....files.reading import files, table
+from ....files.reading import files
+from ....files.reading.columns import TextColumns
 from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
 from ....problem.data.base import Dataset
@@ -64,15 +65,15 @@ class Parkinson(FileData):
 
 
 def _load(config: Data, path: Path) -> Dataset:
-    cells = table.read(path, header=1)
+    cells = TextColumns(path, header=1)
     for name in ("id", "gender", "class"):
-        if name not in cells.columns:
+        if name not in cells.names:
             raise DataError(
                 f"{path} must have the column {name!r} in its second row, got "
-                f"{len(cells.columns)} others; download it again"
+                f"{len(cells.names)} others; download it again"
             )
-    columns = tuple(name for name in cells.columns if name not in ("id", "class"))
-    y = table.numbers(cells, ("class",))[:, 0]
+    columns = tuple(name for name in cells.names if name not in ("id", "class"))
+    y = cells.numbers("class")
     if not np.isin(y, (0, 1)).all():
         raise DataError(
             f"column 'class' of {path} must hold 0 and 1 only, got "
@@ -81,9 +82,9 @@ def _load(config: Data, path: Path) -> Dataset:
     return divided(
         config,
         "parkinson",
-        (table.numbers(cells, columns), y),
+        (cells.matrix(columns), y),
         num_classes=2,
         columns=columns,
-        groups=np.array(table.column(cells, "id")),
-        groupings=(grouping("subject", table.values(cells, "id")),),
+        groups=np.array(cells.texts("id")),
+        groupings=(grouping("subject", cells.values("id", "a subject")),),
     )

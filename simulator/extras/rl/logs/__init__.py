@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....files import inputs
-from ....files.reading import digests
 from ....files.study import DISK, Study, load
 from ....files.study.disk import explained, replace
 from ....scenario.reading import read_any, to_yaml
@@ -87,8 +86,7 @@ def import_samples(
         read_too = inputs.collect(run.scenario for run in expand(scenario))
         with inputs.held(read_too):
             told = inputs.manifest_entries(read_too)
-            held = digests.of_file(path)._asdict()
-            told["inputs"][str(log)] = {"at": str(path.absolute()), **held}
+            told["inputs"] |= inputs.of_log(log)
             entries = [
                 {**fit._asdict(), "p": None if np.isnan(fit.p) else fit.p}
                 for fit in fits

@@ -64,12 +64,6 @@ def fit_lengths(
     Memory, from sample to sample or from prompt to prompt, is looked for in the groups
     before the first that is not whole, of which none is left out for being long.
 
-    Args:
-        log: The log.
-        every: Lengths of groups, in their order.
-        whole: Groups that are whole.
-        measured: Law of the lengths as they were measured.
-
     Returns:
         Fits, and in a line what the fitted world has otherwise.
     """

@@ -84,16 +84,6 @@ class SampleLog(NamedTuple):
         return float(np.nanmax(np.r_[self.finish, self.start, self.step_end]))
 
 
-class _Steps(NamedTuple):
-    """Steps of a log: numbers that rows have, and what is known of each step."""
-
-    of_row: Int[np.ndarray, " n"]
-    start: Float[np.ndarray, " steps"]
-    end: Float[np.ndarray, " steps"]
-    version: Float[np.ndarray, " steps"]
-    each: int
-
-
 def read_samples(path: str | Path) -> SampleLog:
     """Reads a log of samples.
 
@@ -105,11 +95,13 @@ def read_samples(path: str | Path) -> SampleLog:
     columns = _numbers(log)
     outcome = _outcomes(log)
     _check_samples(log, columns, outcome)
-    steps = _steps(log, columns, outcome)
-    version = columns["start_version"]
+    step = _step_numbers(log, columns, outcome)
+    steps = _steps(log, columns, step)
+    each = _versions_per_step(log, columns, steps["version"])
     group, machine = _labels(log, "prompt"), _labels(log, "machine")
-    _check_versions(log, columns, machine, steps)
-    version = np.floor((version - steps.version[0]) / steps.each).astype(np.int64)
+    _check_versions(log, columns, machine, step, steps, each)
+    version = columns["start_version"] - steps["version"][0]
+    version = np.floor(version / each).astype(np.int64)
     began = columns["start_time"].min()
     start = columns["start_time"]
     if "prompt" not in log.frame:
@@ -127,12 +119,12 @@ def read_samples(path: str | Path) -> SampleLog:
         columns["tokens"][order],
         outcome[order],
         version[order],
-        steps.of_row[order],
+        step[order],
         rank[group[order]],
         machine[order],
-        seconds(steps.start),
-        seconds(steps.end),
-        steps.each,
+        seconds(steps["start"]),
+        seconds(steps["end"]),
+        each,
         "prompt" in log.frame,
         "step_start_time" in log.frame,
     )
@@ -216,11 +208,12 @@ def _check_samples(log: LogTable, columns: Columns, outcome: np.ndarray) -> None
         raise DataError(f"{log.path}: must have a trained sample, got none; add rows")
 
 
-def _steps(log: LogTable, columns: Columns, outcome: np.ndarray) -> _Steps:
-    """Returns the steps; refuses numbers and times that do not fit each other."""
-    trained = np.flatnonzero(outcome == SampleOutcome.TRAINED)
-    step = columns["step"][trained].astype(np.int64)
-    numbers, first, inverse = np.unique(step, return_index=True, return_inverse=True)
+def _step_numbers(
+    log: LogTable, columns: Columns, outcome: np.ndarray
+) -> Int[np.ndarray, " n"]:
+    """Returns the step of each sample, from 1; refuses steps without samples."""
+    trained = outcome == SampleOutcome.TRAINED
+    numbers = np.unique(columns["step"][trained]).astype(np.int64)
     gap = np.flatnonzero(np.diff(numbers) > 1)
     if gap.size:
         raise DataError(
@@ -228,29 +221,33 @@ def _steps(log: LogTable, columns: Columns, outcome: np.ndarray) -> _Steps:
             f"{numbers[-1]}, got none of step {numbers[gap[0]] + 1}; add them, or cut "
             f"the log there"
         )
+    step = np.where(trained, columns["step"] - numbers[0] + 1, NO_STEP)
+    return step.astype(np.int64)
+
+
+def _steps(log: LogTable, columns: Columns, step: Int[np.ndarray, " n"]) -> Columns:
+    """Returns `start`, `end` and `version` of each step; refuses what does not fit."""
+    trained = np.flatnonzero(step != NO_STEP)
+    place = step[trained] - 1
+    first = trained[np.unique(place, return_index=True)[1]]
     known: dict[str, np.ndarray] = {}
     for name in ("step_start_time", "step_end_time", "train_version"):
         if name not in columns:
             continue
-        known[name] = columns[name][trained][first]
-        other = np.zeros(outcome.size, bool)
-        same = columns[name][trained] == known[name][inverse]
-        other[trained] = ~same
+        known[name] = columns[name][first]
+        other = np.zeros(step.size, bool)
+        other[trained] = ~(columns[name][trained] == known[name][place])
         what = f"must have the {name} of the other samples of its step"
         log.refuse(other, what, name, "correct it")
-    finish = columns["finish_time"][trained]
+    numbers = columns["step"][first]
     last = np.full(numbers.size, -np.inf)
-    np.maximum.at(last, inverse, finish)
+    np.maximum.at(last, place, columns["finish_time"][trained])
     end = known["step_end_time"]
     before = np.r_[-np.inf, end[:-1]]
     start = known.get("step_start_time", np.maximum(before, last))
     _check_order(log, numbers, start, end, last)
-    each, version = 1, (numbers - 1).astype(float)
-    if "train_version" in known:
-        version, each = _counted(log, numbers, known["train_version"])
-    of_row = np.full(outcome.size, NO_STEP)
-    of_row[trained] = inverse + 1
-    return _Steps(of_row, start, end, version, each)
+    version = known.get("train_version", numbers - 1)
+    return {"start": start, "end": end, "version": version}
 
 
 def _check_order(
@@ -271,41 +268,43 @@ def _check_order(
         if wrong.any():
             at = int(wrong.argmax())
             raise DataError(
-                f"{log.path}: step {numbers[at]} must {what} at or after {rule}, "
+                f"{log.path}: step {numbers[at]:.0f} must {what} at or after {rule}, "
                 f"{others[at]!s} s, got {values[at]!s} s; {remedy}"
             )
 
 
-def _counted(
-    log: LogTable, numbers: np.ndarray, version: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """Returns the versions that steps begin with, and by how many they rise."""
+def _versions_per_step(log: LogTable, columns: Columns, version: np.ndarray) -> int:
+    """Returns by how many the versions rise that steps begin with."""
     rises = np.diff(version)
     each = int(rises[0]) if rises.size else 1
     wrong = (rises != each) | (rises < 1)
     if wrong.any():
         at = int(wrong.argmax())
+        number = int(np.nanmin(columns["step"])) + at
         raise DataError(
             f"{log.path}: train_version must rise from step to step by one number, "
-            f"got {version[at]:g} at step {numbers[at]} and {version[at + 1]:g} at "
-            f"step {numbers[at + 1]}; correct it, or leave the column out"
+            f"got {version[at]:g} at step {number} and {version[at + 1]:g} at step "
+            f"{number + 1}; correct it, or leave the column out"
         )
-    return version, each
+    return each
 
 
 def _check_versions(
-    log: LogTable, columns: Columns, machine: np.ndarray, steps: _Steps
+    log: LogTable,
+    columns: Columns,
+    machine: np.ndarray,
+    step: np.ndarray,
+    steps: Columns,
+    each: int,
 ) -> None:
     """Refuses versions that go backwards, or were there before they were made."""
     start, version = columns["start_time"], columns["start_version"]
-    trained = steps.of_row != NO_STEP
-    of_step = np.full(start.size, np.inf)
-    of_step[trained] = steps.version[steps.of_row[trained] - 1]
+    of_step = np.r_[np.inf, steps["version"]][step]  # inf where there is none
     what = "must have start_version at most the version that its step began with"
     remedy = "correct it, or say by train_version how versions are counted"
     log.refuse(version > of_step, what, "start_version", remedy)
-    ended = np.searchsorted(steps.end, start, "right")
-    there = steps.version[0] + steps.each * ended
+    ended = np.searchsorted(steps["end"], start, "right")
+    there = steps["version"][0] + each * ended
     remedy = "correct it, the clocks, or say by train_version how versions are counted"
     what = "must have as start_version one whose step had ended by start_time"
     log.refuse(version > there, what, "start_version", remedy)

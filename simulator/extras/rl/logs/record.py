@@ -156,10 +156,8 @@ def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
     return RolloutLoad(
         slots=machines * each,
         batch=batch,
-        capacity=np.inf,
         rho=rate * seconds / batch,
         tail=tail if complete else 1.0,
-        mean_tokens=float(tokens.mean()),
         group=size if complete else 1,
         exempt=WHY,
     )

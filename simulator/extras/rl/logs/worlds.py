@@ -181,8 +181,7 @@ def _rest(
         yield ("queue",), f"{remark}--set queue.max_age=... or queue.capacity=..."
     if counts[SampleOutcome.ABORTED]:
         remark = f"{counts[SampleOutcome.ABORTED]} samples were aborted; say so by "
-        remark += "--set weights.mode=abort, or by generation.failures"
-        yield ("weights", "generation.failures"), remark
+        yield ("weights",), f"{remark}--set weights.mode=abort"
     idle = 1 - found.slot_seconds["busy"] / (num_slots * log.end)
     if idle > IDLE:
         remark = f"slots were idle for {idle:.1%} of the time; in the scenario never, "

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from ....engine.algorithm import Algorithm, Batch, Message, ProblemShape
+from ....engine.algorithm import Algorithm, Batch, Bytes, ProblemShape
 from ....engine.optimizers.part import Optimizer
 from ....parts.base import LocatedError
 from ....parts.metrics import CLASSES, LIKELIHOOD, Metric
@@ -140,8 +140,8 @@ class PolicyGradient(Algorithm):
         return PromptSampler(seed, pools[0], group, self.sampling)
 
     @override
-    def messages(self, shape: ProblemShape, *, common: bool) -> tuple[Message, ...]:
-        return ()  # transfers of weights are the world's
+    def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
+        return {}  # transfers of weights are the world's
 
     @override
     def make(self, setup: "RunSetup", constants: "Constants") -> "PolicyKernel":

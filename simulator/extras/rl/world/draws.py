@@ -17,7 +17,7 @@ from .options import RolloutOptions
 BLOCK = 4096
 """Lengths that are drawn at once."""
 FEW = 64
-"""Steps, loads and repairs that are drawn at once."""
+"""Steps and loads that are drawn at once."""
 
 
 class RolloutDraws:
@@ -27,7 +27,7 @@ class RolloutDraws:
         self._streams = Streams(seed)
         self._group = world.generation.group
         self._most = world.generation.most_tokens
-        generation, slots = world.generation, world.generation.num_slots
+        generation = world.generation
         self._tokens = self._made(generation.tokens, "generation.tokens")
         self._difficulty = None
         if generation.difficulty is not None:
@@ -38,12 +38,7 @@ class RolloutDraws:
         self._step = self._successive(step, Purpose.TRAIN)
         self._per_token, self._machines = trainer.seconds_per_token, trainer.machines
         load = self._made(weights.seconds, "weights.seconds")
-        self._load = self._successive(load, Purpose.LOAD)
-        if (failures := generation.failures) is not None:
-            up = self._made(failures.after, "failures.after", slots)
-            down = self._made(failures.down, "failures.down", slots)
-            self.up = self._successive(up, Purpose.UP)
-            self.down = self._successive(down, Purpose.DOWN)
+        self.load = self._successive(load, Purpose.LOAD)
 
     def length(self, prompt: int, member: int, attempt: int) -> float:
         """Returns the tokens of a sample."""
@@ -62,12 +57,7 @@ class RolloutDraws:
 
     def step(self, number: int, tokens: float) -> float:
         """Returns the seconds of a step, from 0, on `tokens` tokens."""
-        whole = self._step(0, number) + self._per_token * tokens
-        return whole / self._machines
-
-    def load(self, number: int) -> float:
-        """Returns the seconds of loading the weights, of the loads from 0."""
-        return self._load(0, number)
+        return (self._step(number) + self._per_token * tokens) / self._machines
 
     def _drawn(
         self, place: Int[np.ndarray, " n"], attempt: int
@@ -80,21 +70,21 @@ class RolloutDraws:
             tokens = tokens * self._difficulty.draw(Draws(chance, 0, prompt), None)
         return tokens if self._most is None else np.minimum(tokens, self._most)
 
-    def _made(self, law: Law, stage: str, size: int = 1) -> DurationSampler:
-        return law.make(Population(size, self._streams, stage=stage))
+    def _made(self, law: Law, stage: str) -> DurationSampler:
+        return law.make(Population(1, self._streams, stage=stage))
 
     def _successive(
         self, sampler: DurationSampler, purpose: Purpose
-    ) -> Callable[[int, int], float]:
-        """Returns the durations of a stage, by its owner and number from 0."""
-        blocks: dict[tuple[int, int], list[float]] = {}
+    ) -> Callable[[int], float]:
+        """Returns the durations of a stage, by their numbers from 0."""
+        blocks: dict[int, list[float]] = {}
 
-        def drawn(who: int, number: int) -> float:
-            key = who, number // FEW
-            if key not in blocks:
-                first = key[1] * FEW
-                uniform = self._streams.uniforms(purpose, who, first, FEW)
-                blocks[key] = sampler.draw(Draws(uniform, who, first), None).tolist()
-            return blocks[key][number % FEW]
+        def drawn(number: int) -> float:
+            block, place = divmod(number, FEW)
+            if block not in blocks:
+                first = block * FEW
+                uniform = self._streams.uniforms(purpose, 0, first, FEW)
+                blocks[block] = sampler.draw(Draws(uniform, 0, first), None).tolist()
+            return blocks[block][place]
 
         return drawn

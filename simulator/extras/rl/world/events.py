@@ -3,9 +3,9 @@
 Busy slots all make tokens at one speed, which depends on how many are busy. `work`
 counts the tokens that a slot, always busy, would have made since the start: a sample
 ends when `work` has grown by its length, so that a change of speed moves all ends at
-once. At one instant the order is: weights are loaded, a step ends, slots are repaired,
-free slots begin samples, samples end (the first to have started first), slots fail.
-After each of these the trainer takes a batch, if it is idle and there is one.
+once. At one instant the order is: weights are loaded, a step ends, free slots begin
+samples, samples end (the first to have started first). After each of these the trainer
+takes a batch, if it is idle and there is one.
 """
 
 from heapq import heappop, heappush
@@ -15,17 +15,7 @@ from math import inf, nan
 from ....parts.errors import ScenarioError
 from .buffer import ReadyGroup
 from .record import Rollouts, SampleOutcome, columns
-from .slots import (
-    FAIL,
-    FINISH,
-    LOADED,
-    NO_SLOT,
-    REPAIR,
-    STEP_END,
-    Rollout,
-    SlotEvents,
-    add_row,
-)
+from .slots import FINISH, LOADED, STEP_END, Rollout, SlotEvents, add_row
 
 SAMPLE_COLUMNS = (
     *("group", "prompt", "member", "attempt", "slot", "tokens", "start_time"),
@@ -44,25 +34,21 @@ class RolloutEvents(SlotEvents):
             ScenarioError: nothing can happen any more.
         """
         stop = self._world.stop
-        if self._world.generation.failures is not None:
-            for slot in range(len(self._free)):
-                self._at(self._draws.up(slot, 0), FAIL, slot)
         self._begin()
         why = ""
         while not why:
-            time, kind, slot = self._next()
+            time, kind = self._next()
             if stop.time is not None and time > stop.time:
                 self._pass(stop.time)
                 why = "time"
                 break
             self._pass(time)
-            self._handle(kind, slot)
+            self._handle(kind)
             why = self._reached() if kind == STEP_END else ""
             if why:
                 break
             self._train()
-            following = self._timed[0] if self._timed else (inf, FAIL)
-            if following[0] > time or following[1] > REPAIR:
+            if not self._timed or self._timed[0][0] > time:
                 self._begin()
         return self._record(why)
 
@@ -74,38 +60,30 @@ class RolloutEvents(SlotEvents):
             return "samples"
         return ""
 
-    def _next(self) -> tuple[float, int, int]:
+    def _next(self) -> tuple[float, int]:
         due = inf
         if self._running and not self._paused:
             since, work = self._anchor
             target = self._running[0][0]
             due = max(self.now, since + (target - work) * self._pace)
-        if self._timed and (self._timed[0][0], self._timed[0][1]) <= (due, FINISH):
-            time, kind, _, slot = heappop(self._timed)
-            return time, kind, slot
+        if self._timed and self._timed[0][0] <= due:
+            return heappop(self._timed)
         if due == inf:
             raise ScenarioError(
                 f"the world must continue, but stands still at {self.now:g} virtual s "
                 f"after {self._version} steps: no slot may begin a sample, and there "
                 f"is no batch; loosen queue or generation.max_async_level"
             )
-        return due, FINISH, NO_SLOT
+        return due, FINISH
 
-    def _handle(self, kind: int, slot: int) -> None:
+    def _handle(self, kind: int) -> None:
         if kind == FINISH:
             self._work, _, sample = heappop(self._running)
             self._finish(sample)
         elif kind == STEP_END:
             self._end_step()
-        elif kind == LOADED:
-            self._end_load()
-        elif kind == FAIL:
-            self._fail(slot)
         else:
-            self._is_down.discard(slot)
-            heappush(self._free, slot)
-            number = self._failed[slot]
-            self._at(self.now + self._draws.up(slot, number), FAIL, slot)
+            self._end_load()
 
     def _enter(self, samples: list[Rollout]) -> None:
         for sample in samples:
@@ -159,7 +137,7 @@ class RolloutEvents(SlotEvents):
         took = self._draws.step(number - 1, tokens)
         for sample in samples:
             sample.step = number
-        self._at(self.now + took, STEP_END)
+        heappush(self._timed, (self.now + took, STEP_END))
 
     def _drop(self, groups: list[ReadyGroup]) -> None:
         for group in groups:
@@ -179,7 +157,7 @@ class RolloutEvents(SlotEvents):
         for sample in samples:
             sample.outcome = SampleOutcome.TRAINED
         self._trained += len(samples)
-        self._version, self._lost = self._version + 1, 0
+        self._version += 1
         if self._version % self._world.weights.every:
             return
         self._wanted = self._version
@@ -210,7 +188,7 @@ class RolloutEvents(SlotEvents):
         if took:
             self._paused = True
             self._set_pace()
-        self._at(self.now + took, LOADED)
+        heappush(self._timed, (self.now + took, LOADED))
 
     def _end_load(self) -> None:
         if self._world.weights.mode == "retract":

@@ -4,7 +4,6 @@ Staleness and seconds per step leave out the start of a run. Shares and mean len
 of the whole run, as its costs are.
 """
 
-from math import inf
 from typing import TypedDict
 
 import numpy as np
@@ -27,21 +26,17 @@ class RolloutLoad(TypedDict):
     Attributes:
         slots: C, samples that are generated at once.
         batch: B, samples of a step.
-        capacity: q, batches that the queue holds; infinite without a bound.
         rho: Samples generated per second over samples trained per second, if neither
             waits.
         tail: M, the mean length of a group's longest sample over the mean length.
-        mean_tokens: Mean length of a sample, tokens.
         group: S, samples that enter the queue together.
         exempt: Why closed forms do not hold; empty if they do.
     """
 
     slots: int
     batch: float
-    capacity: float
     rho: float
     tail: float
-    mean_tokens: float
     group: int
     exempt: str
 
@@ -59,10 +54,8 @@ def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
     return RolloutLoad(
         slots=generation.num_slots,
         batch=batch,
-        capacity=inf if world.queue.capacity is None else world.queue.capacity,
         rho=rate * float(np.mean(taken)) / batch,
         tail=float(longest.mean()) / mean,
-        mean_tokens=mean,
         group=size if generation.complete else 1,
         exempt=_exempt(world),
     )
@@ -72,7 +65,7 @@ def _exempt(world: RolloutOptions) -> str:
     """Returns the first option with which the closed forms do not hold, or nothing."""
     queue, weights = world.queue, world.weights
     found = {
-        "slots wait, stop or fail": not _is_free(world),
+        "slots wait or stop": not _is_free(world),
         "queue.max_age drops by staleness": queue.max_age is not None,
         f"the order is {queue.order}": queue.order != "ready_first",
         "weights are updated every few batches": weights.every > 1,
@@ -87,7 +80,6 @@ def _is_free(world: RolloutOptions) -> bool:
     return (
         weights.mode == "in_place"
         and not weights.seconds.check(1, "weights.seconds").any()
-        and generation.failures is None
         and generation.max_async_level is None
         and (queue.capacity is None or queue.full == "drop_oldest")
         and queue.dropped == "lost"

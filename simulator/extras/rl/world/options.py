@@ -43,18 +43,6 @@ SpeedTable = Annotated[
 """Seconds per token by busy slots of a machine; linear in between, constant outside."""
 
 
-class SlotFailures(Config):
-    """Failures of single slots: the sample in it is lost, and made again elsewhere.
-
-    A sample that takes much longer than slots are up hardly ever ends.
-    """
-
-    after: AnyLaw
-    """Virtual seconds from the start, or from a repair, to the next failure."""
-    down: AnyLaw
-    """Virtual seconds of a repair."""
-
-
 class Generation(Config):
     """Who makes samples: slots, which make one token after the other."""
 
@@ -80,12 +68,10 @@ class Generation(Config):
     """Batches by which starts may lead the trainer (pacing): 0 is synchronous. It
     bounds staleness only with `order: in_order`, where no sample is overtaken. By
     default slots never wait."""
-    failures: SlotFailures | None = None
-    """Failures of slots."""
     retry_length: Literal["kept", "redrawn"] = "kept"
-    """Length of a sample that is made again after an abort, a failure or a drop: its
-    own, or a new one by the law of `tokens`. With new ones long samples are stopped
-    until they come out short, so that trained lengths are biased."""
+    """Length of a sample that is made again after an abort or a drop: its own, or a new
+    one by the law of `tokens`. With new ones long samples are stopped until they come
+    out short, so that trained lengths are biased."""
 
     @property
     def num_slots(self) -> int:
@@ -257,17 +243,13 @@ class RolloutOptions(RolloutEntries):
             "symbols": "in the seconds of a token m is the number of busy slots of a "
             "machine, from 1, and M is the number of its slots",
             "scheduling": "Events of slots, queue and trainer, in virtual time; at one "
-            "instant weights are loaded first, then a step ends, slots are repaired, "
-            "samples begin and end, and slots fail.",
+            "instant weights are loaded first, then a step ends, and samples begin and "
+            "end.",
         }
 
 
 def check_rollouts(world: RolloutOptions) -> None:
-    """Refuses options that do not fit each other, or with which a world stands still.
-
-    Raises:
-        LocatedError: saying which, and what to do.
-    """
+    """Refuses options that do not fit, or with which a world stands still."""
     generation, queue, trainer = world.generation, world.queue, world.trainer
     if generation.num_slots > MOST_SLOTS:
         raise LocatedError(
@@ -304,23 +286,14 @@ def check_rollouts(world: RolloutOptions) -> None:
 
 def _check_laws(world: RolloutOptions) -> None:
     """Refuses laws without values, and samples that take no time."""
-    laws: dict[str, Law | None] = {
-        "trainer.step": world.trainer.step,
-        "weights.seconds": world.weights.seconds,
-    }
-    for name, law in laws.items():
-        if law is not None:
-            law.check(1, name)
+    world.trainer.step.check(1, "trainer.step")
+    world.weights.seconds.check(1, "weights.seconds")
     moving: dict[str, Law | None] = {
         "generation.tokens": world.generation.tokens,
         "generation.difficulty": world.generation.difficulty,
     }
-    if (failures := world.generation.failures) is not None:
-        moving["generation.failures.after"] = failures.after
-        failures.down.check(world.generation.num_slots, "generation.failures.down")
     for name, law in moving.items():
-        size = world.generation.num_slots if "failures" in name else 1
-        if law is not None and not law.check(size, name).all():
+        if law is not None and not law.check(1, name).all():
             raise LocatedError(
                 f"{name} must be above 0, got always 0; give another law",
                 tuple(name.split(".")),

@@ -15,7 +15,7 @@ class SampleOutcome(IntEnum):
     DROPPED = 1
     """The queue gave it up: too old, or too many."""
     ABORTED = 2
-    """It was stopped by an update of the weights or by a failure, and made again."""
+    """It was stopped by an update of the weights, and made again."""
     UNDER_WAY = 3
     """Generated, waiting or in training when the run ended."""
 

@@ -6,18 +6,13 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import ceil, inf, nan
 
-from ....parts.errors import ScenarioError
 from .buffer import SampleBuffer
 from .draws import RolloutDraws
 from .options import RolloutOptions
 from .record import NO_STEP, SampleOutcome
 
-LOADED, STEP_END, REPAIR, FINISH, FAIL = range(5)
+LOADED, STEP_END, FINISH = range(3)
 """Events, in their order at one instant."""
-NO_SLOT = 2**31 - 1
-"""Of events of no slot."""
-MOST_LOST = 1000
-"""Samples that each slot loses during a step, beyond which the world stands still."""
 STEP_COLUMNS = ("start_time", "end_time", "samples", "tokens", "left")
 
 
@@ -77,16 +72,11 @@ class SlotEvents(ABC):
         self._queue = SampleBuffer(world.queue, world.trainer)
         self.now = self._work = 0.0
         self._anchor, self._pace = (0.0, 0.0), inf
-        # Times and kinds of events, their numbers, and slots of failures and repairs.
-        self._timed: list[tuple[float, int, int, int]] = []
-        self._ordinal = 0
+        self._timed: list[tuple[float, int]] = []  # times and kinds of events
         self._running: list[tuple[float, int, Rollout]] = []
         self._free = list(range(generation.num_slots))
-        self._is_down: set[int] = set()
-        self._failed: dict[int, int] = {}
         self._generating: dict[int, Rollout] = {}  # by slot
         self._again: deque[tuple[int, int, int, int]] = deque()
-        self._lost = 0  # samples in failures since the last step ended
         self._fresh = 0  # samples that were started for the first time
         self._groups = 0
         self._admitted = 0
@@ -106,7 +96,7 @@ class SlotEvents(ABC):
         add_row(self.loads, 0.0, 0.0, 0)
         self.pieces = empty("sample", "version", "tokens")
         self.seconds: dict[str, float] = dict.fromkeys(
-            ("busy", "paused", "blocked", "down"), 0.0
+            ("busy", "paused", "blocked"), 0.0
         )
 
     @abstractmethod
@@ -125,7 +115,6 @@ class SlotEvents(ABC):
         busy = len(self._running)
         self.seconds["paused" if self._paused else "busy"] += passed * busy
         self.seconds["blocked"] += passed * len(self._blocked)
-        self.seconds["down"] += passed * len(self._is_down)
         if busy and not self._paused:
             since, work = self._anchor
             self._work = work + (time - since) / self._pace
@@ -138,10 +127,6 @@ class SlotEvents(ABC):
             pace = self._speeds[ceil(len(self._running) / self._machines) - 1]
         if pace != self._pace:
             self._anchor, self._pace = (self.now, self._work), pace
-
-    def _at(self, time: float, kind: int, slot: int = NO_SLOT) -> None:
-        self._ordinal += 1
-        heappush(self._timed, (time, kind, self._ordinal, slot))
 
     def _begin(self) -> None:
         while self._free and not (self._paused or self._drains):
@@ -241,31 +226,6 @@ class SlotEvents(ABC):
 
     def _repeat(self, sample: Rollout, group: int) -> None:
         self._again.append((group, sample.prompt, sample.member, sample.attempt + 1))
-
-    def _fail(self, slot: int) -> None:
-        number = self._failed.get(slot, 0)
-        self._failed[slot] = number + 1
-        sample = self._generating.get(slot)
-        if sample is not None:
-            self._running = [each for each in self._running if each[2] is not sample]
-            heapify(self._running)
-            self._abort(sample)
-            self._lost += 1
-            if self._lost > MOST_LOST * self._world.generation.num_slots:
-                raise ScenarioError(
-                    f"generation.failures must let samples be finished, got "
-                    f"{self._lost:,} failures of them since step {self._version}; "
-                    f"raise after, give most_tokens, or set retry_length: redrawn"
-                )
-        elif slot in self._free:
-            self._free.remove(slot)
-            heapify(self._free)
-        else:  # it holds a finished group, which is safe
-            self._at(self.now + self._draws.up(slot, number + 1), FAIL, slot)
-            return
-        self._is_down.add(slot)
-        self._at(self.now + self._draws.down(slot, number), REPAIR, slot)
-        self._drained()
 
     def _retract(self) -> None:
         """Lets samples under way compute again what they have, then continue."""

@@ -98,10 +98,6 @@ def hourly(
     """Returns the mean of each variable in each hour of a stay, NaN where none is.
 
     Hour h holds the times from h up to h + 1; 48 h itself belongs to the last one.
-
-    Args:
-        hours: Time of each row since admission, hours.
-        values: Measurements of the 17 variables, NaN for none.
     """
     row, variable = np.nonzero(~np.isnan(values))
     hour = np.clip(hours[row].astype(int), 0, HOURS - 1)

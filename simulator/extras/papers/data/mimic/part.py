@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from .....files.reading import files, table
+from .....files.reading.columns import TextColumns
 from .....files.reading.published import Published, PublishedFile, missing
 from .....parts.errors import DataError
 from .....problem.data.base import Dataset
@@ -133,14 +134,14 @@ def _classes(root: Path, names: tuple[str, ...]) -> dict[str, int]:
     for path in (root / name for name in names):
         if not path.is_file():
             continue
-        cells = table.read(path)
-        if cells.columns != HEADER:
+        cells = TextColumns(path)
+        if cells.names != HEADER:
             raise DataError(
                 f"{path} must have the header {','.join(HEADER)}, got "
-                f"{','.join(cells.columns)}; make it again by the benchmark's scripts"
+                f"{','.join(cells.names)}; make it again by the benchmark's scripts"
             )
-        labels = table.column(cells, HEADER[1])
-        stays = table.column(cells, HEADER[0])
+        labels = cells.texts(HEADER[1])
+        stays = cells.texts(HEADER[0])
         for stay, label, line in zip(stays, labels, cells.lines, strict=True):
             if label not in ("0", "1") or not stay or Path(stay).name != stay:
                 raise DataError(
@@ -171,15 +172,15 @@ def _read(
 
 
 def _parse(path: Path) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "T 17"]]:
-    cells = table.read(path)
-    names = {name.lower(): name for name in cells.columns}
+    cells = TextColumns(path)
+    names = {name.lower(): name for name in cells.names}
     for name in ("Hours", *features.VARIABLES):
         if name.lower() not in names:
             raise DataError(
                 f"{path} must have the column {name!r}, got "
-                f"{', '.join(cells.columns)}; make it again by the benchmark's scripts"
+                f"{', '.join(cells.names)}; make it again by the benchmark's scripts"
             )
-    hours = table.numbers(cells, (names["hours"],))[:, 0]
+    hours = cells.numbers(names["hours"])
     outside = ~((hours > -1e-6) & (hours < clinical.HOURS + 1e-6))
     if outside.any():
         row = int(outside.argmax())
@@ -199,12 +200,12 @@ def _parse(path: Path) -> tuple[Float64[np.ndarray, " T"], Float64[np.ndarray, "
 
 
 def _measurements(
-    cells: table.Table, name: str, variable: str
+    cells: TextColumns, name: str, variable: str
 ) -> Float64[np.ndarray, " T"]:
     categorical = variable in features.CATEGORICAL
     number = features.category if categorical else table.number
     found = np.full(len(cells.rows), np.nan)
-    for row, cell in enumerate(table.column(cells, name)):
+    for row, cell in enumerate(cells.texts(name)):
         if not cell:
             continue
         found[row] = number(cell)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int64
 
 from .....files.reading import files
 from .....files.reading.archive import Arrays, cached_of, members
@@ -15,15 +15,11 @@ from .....problem.data.parts import Data, FileSet, Scale
 from .....problem.data.split import finished
 from .. import clinical
 from ..clinical import HOURS
-from .stays import STAY, VARIABLES, Stays, parse_outcomes, parse_stays
+from .stays import STAY, VARIABLES, parse_outcomes, parse_stays
 
 SET_A, SET_B = "set-a.tar.gz", "set-b.tar.gz"
 OUTCOMES_A, OUTCOMES_B = "Outcomes-a.txt", "Outcomes-b.txt"
-ALL = "set-a-set-b-outcomes.tar.gz"
-NAME = re.compile(
-    r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt)"
-    r"|(set-a-set-b-outcomes)\.(?:tar\.gz|tgz|tar|zip))$"
-)
+NAME = re.compile(r"^(?:(set-[ab])\.(?:tar\.gz|tgz|tar|zip)|(Outcomes-[ab]\.txt))$")
 FOLDERS = ("physionet2012", "challenge2012", "physionetchallenge2012")
 """Plain names of folders that are preferred to others."""
 HALVES = ("a", "b")
@@ -65,8 +61,6 @@ PUBLISHED = Published(
             79_149,
             "1305f29734da374a809483229a99f33a9230aa8d4fa74b1a2d6ad788136423d5",
         ),
-        # The same files in one archive, whose lists of outcomes have these checksums.
-        PublishedFile(ALL, "md5:85b1b2ac5757995435a42f8b9d2fd44d", 12_421_289),
     ),
 )
 
@@ -76,8 +70,8 @@ def identify(path: Path) -> str:
     match = NAME.search(path.name)
     if not match:
         return ""
-    one, outcomes, _ = match.groups()
-    return f"{one}.tar.gz" if one else outcomes or ALL
+    one, outcomes = match.groups()
+    return f"{one}.tar.gz" if one else outcomes
 
 
 FILES = FileSet(
@@ -88,8 +82,6 @@ FILES = FileSet(
     NAME,
     identify,
 )
-WHOLE = FILES._replace(roles=(ALL,))
-"""The same files in one archive, which is read where some of the four are missing."""
 
 
 class PhysioNet2012(Data):
@@ -130,9 +122,9 @@ class PhysioNet2012(Data):
         Source: Silva, Moody, Scott, Celi and Mark, Predicting in-hospital mortality of
             ICU patients: the PhysioNet/Computing in Cardiology Challenge 2012.
         """
-        paths = _files().complete()
+        paths = FILES.complete()
         train, test = _stays(paths)
-        y = train.died.astype(np.int32), test.died.astype(np.int32)
+        y = train["died"].astype(np.int32), test["died"].astype(np.int32)
         build = _statistics if self.features == "statistics" else _hourly
         x_train, x_test, columns, views = build(train, test)
         return finished(
@@ -147,22 +139,17 @@ class PhysioNet2012(Data):
         )
 
     def located_files(self) -> list[Path]:
-        return _files().paths()
-
-
-def _files() -> FileSet:
-    whole = len(FILES.found()) < len(FILES.roles) and WHOLE.found()
-    return WHOLE if whole else FILES
+        return FILES.paths()
 
 
 Made = tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]
 """Features of training and test rows, names of the columns, views of the columns."""
 
 
-def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
+def _stays(paths: dict[str, Path]) -> tuple[Arrays, Arrays]:
     arrays = cached_of("physionet2012-1", paths.values(), lambda: _parse(paths))
     half_a, half_b = (
-        Stays(*(arrays[f"{field}_{half}"] for field in Stays._fields))
+        {name[:-2]: part for name, part in arrays.items() if name.endswith(half)}
         for half in HALVES
     )
     return half_a, half_b
@@ -170,28 +157,21 @@ def _stays(paths: dict[str, Path]) -> tuple[Stays, Stays]:
 
 def _parse(paths: dict[str, Path]) -> Arrays:
     found: Arrays = {}
-    packed = list(members(paths[ALL])) if ALL in paths else None
     for half, archive, listed in zip(
         HALVES, (SET_A, SET_B), (OUTCOMES_A, OUTCOMES_B), strict=True
     ):
-        if packed is None:
-            outcomes, path = files.read(paths[listed]), paths[archive]
-            contents = members(path)
-        else:
-            path, contents = paths[ALL], packed
-            named = (text for name, text in packed if Path(name).name == listed)
-            outcomes = next(named, b"")
+        path, outcomes = paths[archive], files.read(paths[listed])
         stays = [
             (int(match[2]), content)
-            for name, content in contents
+            for name, content in members(path)
             if (match := STAY.search(name)) and match[1] == half
         ]
         parsed = parse_stays(path, stays, parse_outcomes(path, outcomes))
-        found |= {f"{name}_{half}": part for name, part in parsed._asdict().items()}
+        found |= {f"{name}_{half}": part for name, part in parsed.items()}
     return found
 
 
-def _statistics(train: Stays, test: Stays) -> Made:
+def _statistics(train: Arrays, test: Arrays) -> Made:
     found = [_of_stays(train), _of_stays(test)]
     usual = clinical.typical(found[0])
     both = zip(found, _once(train, test), strict=True)
@@ -201,16 +181,25 @@ def _statistics(train: Stays, test: Stays) -> Made:
     return table[0], table[1], columns, (*views, *[STATIC] * len(ONCE))
 
 
-def _of_stays(stays: Stays) -> Float64[np.ndarray, "N P"]:
-    group = stays.stay.astype(np.int64) * len(VARIABLES) + stays.variable
+def _of_measurements(stays: Arrays) -> Int64[np.ndarray, " M"]:
+    """Returns the number of the stay of each measurement."""
+    counts = np.diff(stays["ends"], prepend=0)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _of_stays(stays: Arrays) -> Float64[np.ndarray, "N P"]:
+    group = _of_measurements(stays) * len(VARIABLES) + stays["variable"]
     order = np.argsort(group, kind="stable")
-    hours, values = stays.minute[order] / 60.0, stays.value[order].astype(np.float64)
-    num = len(stays.ends) * len(VARIABLES)
+    hours, values = (
+        stays["minute"][order] / 60.0,
+        stays["value"][order].astype(np.float64),
+    )
+    num = len(stays["ends"]) * len(VARIABLES)
     found = clinical.statistics(hours, values, group[order], num)
-    return found.reshape(len(stays.ends), -1)
+    return found.reshape(len(stays["ends"]), -1)
 
 
-def _hourly(train: Stays, test: Stays) -> Made:
+def _hourly(train: Arrays, test: Arrays) -> Made:
     means = [_hours(train), _hours(test)]
     usual = clinical.typical(means[0])
     table = []
@@ -226,26 +215,26 @@ def _hourly(train: Stays, test: Stays) -> Made:
     return table[0], table[1], columns, views
 
 
-def _hours(stays: Stays) -> Float32[np.ndarray, "N 48 37"]:
+def _hours(stays: Arrays) -> Float32[np.ndarray, "N 48 37"]:
     """Returns the mean of each variable in each hour, NaN where none was measured.
 
     Hour h holds the minutes 60 h to 60 h + 59; minute 2,880, the end of the second day,
     belongs to the last hour.
     """
-    hour = np.minimum(stays.minute // 60, HOURS - 1).astype(np.int64)
-    cell = (stays.stay * np.int64(HOURS) + hour) * len(VARIABLES) + stays.variable
-    num = len(stays.ends) * HOURS * len(VARIABLES)
-    return clinical.means(stays.value, cell, num).reshape(-1, HOURS, len(VARIABLES))
+    hour = np.minimum(stays["minute"] // 60, HOURS - 1).astype(np.int64)
+    cell = (_of_measurements(stays) * HOURS + hour) * len(VARIABLES) + stays["variable"]
+    num = len(stays["ends"]) * HOURS * len(VARIABLES)
+    return clinical.means(stays["value"], cell, num).reshape(-1, HOURS, len(VARIABLES))
 
 
 def _once(
-    train: Stays, test: Stays
+    train: Arrays, test: Arrays
 ) -> tuple[Float32[np.ndarray, "N 7"], Float32[np.ndarray, "N_test 7"]]:
     """Returns what does not change, with means of the training stays for unknowns."""
-    usual = clinical.typical(train.descriptors[:, :3])
+    usual = clinical.typical(train["descriptors"][:, :3])
     found = []
     for stays in (train, test):
-        known = clinical.imputed(stays.descriptors[:, :3], usual)
-        icu = stays.descriptors[:, 3:] == np.arange(1, ICUS + 1)
+        known = clinical.imputed(stays["descriptors"][:, :3], usual)
+        icu = stays["descriptors"][:, 3:] == np.arange(1, ICUS + 1)
         found.append(np.concatenate([known, icu], axis=1, dtype=np.float32))
     return found[0], found[1]

@@ -5,11 +5,12 @@ import io
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int8, Int16, Int32
+from jaxtyping import Float32, Int8, Int16
 
+from .....files.reading.archive import Arrays
+from .....files.reading.table import FLOAT32_MAX
 from .....parts.errors import DataError
 from ..clinical import HOURS
 
@@ -34,32 +35,6 @@ MINUTES = {
 """Minutes since admission of every time that a file may hold."""
 NUMBERS = {name: number for number, name in enumerate((*VARIABLES, *DESCRIPTORS))}
 STAY = re.compile(r"(?:^|/)set-([ab])/(\d+)\.txt$")
-
-
-class Stays(NamedTuple):
-    """Some stays and all of their measurements, stay by stay.
-
-    Attributes:
-        minute: Minutes since admission of each of the `M` measurements.
-        variable: Number of the variable, in the order of `VARIABLES`.
-        value: What was measured, in the challenge's units.
-        ends: Number of measurements up to the end of each of the `N` stays.
-        descriptors: Values of `DESCRIPTORS`, NaN where unknown.
-        died: 1 for a death in hospital.
-    """
-
-    minute: Int16[np.ndarray, " M"]
-    variable: Int8[np.ndarray, " M"]
-    value: Float32[np.ndarray, " M"]
-    ends: Int32[np.ndarray, " N"]
-    descriptors: Float32[np.ndarray, "N 4"]
-    died: Int8[np.ndarray, " N"]
-
-    @property
-    def stay(self) -> Int32[np.ndarray, " M"]:
-        """Number of the stay of each measurement."""
-        counts = np.diff(self.ends, prepend=0)
-        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
 
 def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
@@ -88,8 +63,15 @@ def parse_outcomes(path: Path, content: bytes) -> dict[int, int]:
 
 def parse_stays(
     path: Path, contents: Iterable[tuple[int, bytes]], died: dict[int, int]
-) -> Stays:
+) -> Arrays:
     """Returns stays with their outcomes, in the order of their numbers.
+
+    Returns:
+        Of each of the `M` measurements, stay by stay, `minute` since admission,
+        `variable`, its number in `VARIABLES`, and `value` in the challenge's units. Of
+        each of the `N` stays `ends`, the measurements up to its end, `descriptors`, the
+        values of `DESCRIPTORS`, NaN where unknown, and `died`, 1 for a death in
+        hospital.
 
     Raises:
         DataError: A stay is missing or has no outcome, or its file is damaged.
@@ -113,14 +95,14 @@ def parse_stays(
         variables.append(number[~once])
         values.append(value[~once])
         ends.append(np.count_nonzero(~once))
-    return Stays(
-        np.concatenate(minutes),
-        np.concatenate(variables),
-        np.concatenate(values),
-        np.cumsum(ends, dtype=np.int32),
-        descriptors,
-        np.array([died[record] for record in files], np.int8),
-    )
+    return {
+        "minute": np.concatenate(minutes),
+        "variable": np.concatenate(variables),
+        "value": np.concatenate(values),
+        "ends": np.cumsum(ends, dtype=np.int32),
+        "descriptors": descriptors,
+        "died": np.array([died[record] for record in files], np.int8),
+    }
 
 
 def _parsed(
@@ -128,36 +110,29 @@ def _parsed(
 ) -> tuple[Int16[np.ndarray, " m"], Int8[np.ndarray, " m"], Float32[np.ndarray, " m"]]:
     """Returns minutes, numbers of variables and values of a stay, known ones only."""
     header, *lines = content.decode("utf-8", "replace").split()
-    if header == HEADER and lines:
-        cells = [line.split(",") for line in lines]
-        try:
-            kept = [cell for cell in cells if cell[1] != IDENTITY]
-            minute = np.array([MINUTES[cell[0]] for cell in kept], np.int16)
-            number = np.array([NUMBERS[cell[1]] for cell in kept], np.int8)
-            value = np.array([float(cell[2]) for cell in kept], np.float32)
-        except (LookupError, ValueError):
-            pass
-        else:
-            known = np.isfinite(value) & (value != UNKNOWN)
-            return minute[known], number[known], value[known]
-    raise _damaged(path, record, header, lines)
-
-
-def _damaged(path: Path, record: int, header: str, lines: list[str]) -> DataError:
-    def right(line: str) -> bool:
+    wrong = header if header != HEADER else "" if lines else "nothing more"
+    minutes, numbers, values = [], [], []
+    for line in lines:
         time, _, rest = line.partition(",")
-        name, _, value = rest.partition(",")
+        name, _, text = rest.partition(",")
         try:
-            float(value)
-        except ValueError:
-            return False
-        return time in MINUTES and (name in NUMBERS or name == IDENTITY)
-
-    wrong = header
-    if header == HEADER:
-        wrong = next((line for line in lines if not right(line)), "nothing more")
-    return DataError(
-        f"stay {record} in {path} must have the header {HEADER} and rows of a time up "
-        f"to {HOURS}:00, a known parameter and a number, got {wrong[:60]!r}; download "
-        "the set again"
+            minute, value = MINUTES[time], float(text)
+            number = None if name == IDENTITY else NUMBERS[name]
+        except (LookupError, ValueError):
+            wrong = wrong or line
+            break
+        if number is not None and value != UNKNOWN and abs(value) <= FLOAT32_MAX:
+            minutes.append(minute)
+            numbers.append(number)
+            values.append(value)
+    if wrong:
+        raise DataError(
+            f"stay {record} in {path} must have the header {HEADER} and rows of a time "
+            f"up to {HOURS}:00, a known parameter and a number, got {wrong[:60]!r}; "
+            "download the set again"
+        )
+    return (
+        np.array(minutes, np.int16),
+        np.array(numbers, np.int8),
+        np.array(values, np.float32),
     )

@@ -2,21 +2,19 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
-from pydantic import Field, model_validator
 
 from .....catalogue.data.arrays import missing
 from .....catalogue.data.own_arrays import npz
 from .....files.reading import archive, files, table
 from .....files.reading.published import Published, PublishedFile
-from .....parts.base import LocatedError
 from .....parts.errors import DataError
 from .....problem.data.base import Dataset
-from .....problem.data.parts import FileData, FileSet, Scale
-from .utterances import WIDTH, Utterances, dataset
+from .....problem.data.parts import FileData, FileSet
+from .utterances import WIDTH, FrameData, Utterances, dataset
 
 FILE = "speech.npz"
 ARRAYS = ("features", "targets", "lengths")
@@ -39,7 +37,7 @@ def identify(path: Path) -> str:
     return FILE if ours else ""
 
 
-class Speech(FileData):
+class Speech(FrameData, FileData):
     """SWB300, frames of speech with their states.
 
     A row is a piece of an utterance: the 260 features of each of its frames, one frame
@@ -50,19 +48,6 @@ class Speech(FileData):
     files: ClassVar[FileSet] = FileSet(
         "speech", (FILE,), PUBLISHED, FOLDERS, NAME, identify
     )
-    scale: Scale = "standard"
-    """Scale by the statistics of a feature in all frames."""
-    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
-    """Number of frames of a row."""
-
-    @model_validator(mode="after")
-    def _all_states(self) -> "Speech":
-        if self.classes is not None:
-            raise LocatedError(
-                "classes must not be set for speech, whose frames are never without "
-                "their neighbours; leave it out"
-            )
-        return self
 
     def make(self) -> Dataset:
         """Returns pieces of utterances with a state for every frame.
@@ -99,7 +84,7 @@ class Speech(FileData):
                 f"gaps, got {num_states - 1} as the largest of {num_frames} frames; "
                 "number them by numpy.unique(targets, return_inverse=True)[1]"
             )
-        return dataset(self, self.frames, path.stem, train, test, num_states)
+        return dataset(self, path.stem, train, test, num_states)
 
 
 def _utterances(

@@ -1,15 +1,17 @@
 """Utterances of speech, and their pieces of equal length."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Int, Int32, Shaped
+from jaxtyping import Bool, Float32, Int, Int32, Shaped
+from pydantic import Field, model_validator
 
+from .....parts.base import LocatedError
 from .....parts.errors import ScenarioError
 from .....problem.data import base
 from .....problem.data.base import Dataset
 from .....problem.data.groups import grouping
-from .....problem.data.parts import Data
+from .....problem.data.parts import Data, Scale
 from .....problem.data.split import divide, finished
 
 FEATURES = (
@@ -21,6 +23,24 @@ FEATURES = (
 )
 """Features of a frame: FMLLR, i-vector, log-mel, its first and second differences."""
 WIDTH = len(FEATURES)
+
+
+class FrameData(Data):
+    """Common base of speech in frames, each of which has a class."""
+
+    scale: Scale = "standard"
+    """Scale by the statistics of a feature in all frames."""
+    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
+    """Number of frames of a row."""
+
+    @model_validator(mode="after")
+    def _all_classes(self) -> "FrameData":
+        if self.classes is not None:
+            raise LocatedError(
+                f"classes must not be set for {self.kind}, whose frames are never "
+                f"without their neighbours; leave it out"
+            )
+        return self
 
 
 class Utterances(NamedTuple):
@@ -35,6 +55,13 @@ class Utterances(NamedTuple):
     features: Float32[np.ndarray, "T F"]
     targets: Int[np.ndarray, " T"]
     lengths: Int[np.ndarray, " U"]
+
+    def taken(self, kept: Bool[np.ndarray, " U"]) -> "Utterances":
+        """Returns some of the utterances."""
+        frames = np.repeat(kept, self.lengths)
+        return Utterances(
+            self.features[frames], self.targets[frames], self.lengths[kept]
+        )
 
 
 def cut(
@@ -59,8 +86,7 @@ def cut(
 
 
 def dataset(
-    config: Data,
-    frames: int,
+    config: FrameData,
     name: str,
     train: Utterances,
     test: Utterances | None,
@@ -71,8 +97,7 @@ def dataset(
     """Returns a data set whose rows are pieces of utterances.
 
     Args:
-        config: Scale, limit, split seed and test fraction.
-        frames: Number of frames of a piece, `L`.
+        config: Frames of a piece, scale, limit, split seed and test fraction.
         name: Name in tables and figures.
         train: Utterances for training, and without `test` also for testing.
         test: Utterances for testing; None takes a fraction of the others.
@@ -83,6 +108,7 @@ def dataset(
     Raises:
         ScenarioError: The limit, the test fraction or the number of frames is too high.
     """
+    frames = config.frames
     longest = min(int(part.lengths.max()) for part in (train, test) if part is not None)
     if frames > longest:
         raise ScenarioError(

@@ -2,19 +2,17 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from .....files.reading.archive import Arrays, cached_of
 from .....files.reading.published import Published, PublishedFile
-from .....parts.base import LocatedError
 from .....parts.errors import DataError
 from .....problem.data import base
 from .....problem.data.base import Dataset
-from .....problem.data.parts import FileData, FileSet, Scale
-from ..speech.utterances import Utterances, dataset, deltas
+from .....problem.data.parts import FileData, FileSet
+from ..speech.utterances import FrameData, Utterances, dataset, deltas
 from .recordings import BANDS, parse
 
 ARCHIVE = "recordings.zip"
@@ -49,7 +47,7 @@ def identify(path: Path) -> str:
     return ARCHIVE if NAME.search(path.name) else ""
 
 
-class SpokenDigits(FileData):
+class SpokenDigits(FrameData, FileData):
     """Free Spoken Digit Dataset, frames of 3,000 recordings.
 
     A row is a piece of a recording: the 120 features of each of its frames, one frame
@@ -61,19 +59,6 @@ class SpokenDigits(FileData):
     files: ClassVar[FileSet] = FileSet(
         "spoken_digits", (ARCHIVE,), PUBLISHED, FOLDERS, NAME, identify
     )
-    scale: Scale = "standard"
-    """Scale by the statistics of a feature in all frames."""
-    frames: Annotated[int, Field(ge=1, le=10_000)] = 21
-    """Number of frames of a row, 10 ms apart."""
-
-    @model_validator(mode="after")
-    def _all_digits(self) -> "SpokenDigits":
-        if self.classes is not None:
-            raise LocatedError(
-                "classes must not be set for spoken_digits, whose frames have classes "
-                "of their own; leave it out"
-            )
-        return self
 
     def make(self) -> Dataset:
         """Returns pieces of recordings with the digit for every frame.
@@ -112,18 +97,10 @@ def _cut(config: SpokenDigits, name: str, arrays: Arrays) -> Dataset:
     for_test = arrays["indices"] < NUM_TEST
     return dataset(
         config,
-        config.frames,
         name,
-        _some(spoken, ~for_test),
-        _some(spoken, for_test),
+        spoken.taken(~for_test),
+        spoken.taken(for_test),
         NUM_CLASSES,
         FEATURES,
         arrays["speakers"][~for_test],
-    )
-
-
-def _some(spoken: Utterances, kept: np.ndarray) -> Utterances:
-    frames = np.repeat(kept, spoken.lengths)
-    return Utterances(
-        spoken.features[frames], spoken.targets[frames], spoken.lengths[kept]
     )

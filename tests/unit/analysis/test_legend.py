@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from stalesim.analysis import figures, staleness, summary, tables
+from stalesim.analysis import figures, legend, staleness, tables
 from stalesim.analysis.frames import first_metric
 from stalesim.analysis.markup import markdown
 from stalesim.analysis.statistics import t_interval
@@ -25,41 +25,38 @@ from tests.unit.analysis.studies import (
 )
 
 
-def test_summary() -> None:
+def test_results() -> None:
     study = Fake()
     study.manifest["runs"].append(run_of(20, "sync", 5, stop="incomplete"))
-    table = summary.summary(study).set_index("group")
+    table = tables.results(study).set_index("group")
     assert table.index.tolist() == ["async", "async private", "sync", "central"]
-    assert table["s to\n0.8"].str.contains(r"\(5/5\)$").tolist() == [
-        True,
-        True,
-        False,
-        True,
-    ]
-    assert table.loc["sync", "s to\n0.8"] == "> 100\n(0/5)"
+    times = table["time to 0.8 (s)"]
+    assert [(c.known, c.replicates) for c in times] == [(5, 5), (5, 5), (0, 5), (5, 5)]
+    shown = tables.plain(table.reset_index()).set_index("variant")
+    assert shown.loc["sync", "time to 0.8 (s)"] == "> 100 (0/5)"
     values = final_values(study, "test_accuracy").query("group == 'async'")["value"]
-    mean, low, _ = t_interval(values.to_numpy())
-    half = f"{mean - low:.1g}"  # ten thousandths: a digit more would not fit
-    assert table.loc["async", "final"] == f"{mean:.4g}\n±{half}"
+    mean, low, high = t_interval(values.to_numpy())
+    assert table.loc["async", "final test accuracy"][:3] == (mean, low, high)
     # 10,000 ages a client of means 2, 3, 4; the standard error of their mean is 0.02
-    found = summary.staleness(study).loc["async"]
+    found = tables.staleness(study).loc["async"]
     assert found["mean"] == pytest.approx(3, abs=0.06)
-    stale = f"{found['mean']:.4g}\n({found['max']:.0f})"
-    assert table["stale\n(max)"].tolist()[::3] == [stale, ""]
-    assert table.loc["async", "commits\n(MB)"] == "250\n(250.2)"  # 250 * 1.001
-    assert table.loc["async", "commits/real s"] == 500
-    assert table.loc["async", "stop"] == "time"
+    for column, known in (("staleness", "mean"), ("largest staleness", "max")):
+        assert table.loc["async", column] == found[known]
+        assert math.isnan(table.loc["central", column])
+    assert table.loc["async", "commits"] == 250
+    assert table.loc["async", "MB"] == pytest.approx(250.25)  # 250 * 1.001
+    assert "largest staleness" not in tables.brief(table)
 
 
 def test_megabytes_that_differ_much_say_of_how_many_messages_they_are() -> None:
     study = Curves({"a": [[0.1, 0.9]] * 2, "b": [[0.1, 0.9]] * 2, "c": [[0.1]]})
-    assert not any("MB differ" in note for note in summary.notes(study))
+    assert not any("MB differ" in note for note in legend.details(study))
     table = study.tables["evaluations"]
     rare = table["run"] >= 2
     table.loc[rare, ["upload_bytes", "download_bytes"]] //= 20
     table["messages"] = np.where(rare, 4, 40)  # 10.01 MB in 40, a twentieth in 4
     said = "MB differ 20-fold: a 40 messages of 250 kB, b 4 messages of 125 kB"
-    assert said in summary.notes(study)
+    assert said in legend.details(study)
 
 
 def test_a_study_of_which_all_runs_diverged_has_a_table_and_no_target() -> None:
@@ -70,11 +67,11 @@ def test_a_study_of_which_all_runs_diverged_has_a_table_and_no_target() -> None:
     study.manifest["scenario"]["stop"] = {"time": 10}
     evaluations = study.tables["evaluations"]
     study.tables["evaluations"] = evaluations.assign(test_accuracy=math.nan)
-    table = summary.summary(study)
-    assert table["s to\ntarget"].tolist() == ["never\n(0/5)"] * 2
-    assert table["final"].str.startswith("none").all()
-    assert any("all runs diverged" in note for note in summary.notes(study))
-    assert "s to target" in tables.results(study)
+    table = tables.plain(tables.results(study))
+    assert table["time to target (s)"].tolist() == ["never (0/5)"] * 2
+    assert table["final test accuracy"].tolist() == ["- (0/5)"] * 2
+    assert "all runs diverged" in legend.legend(study)["Time"]
+    assert "What ended" not in " ".join(legend.remarks(study))
     assert "time-to-target" not in dict(figures.standard(study))
 
 
@@ -89,44 +86,24 @@ def test_a_search_is_about_its_objective() -> None:
     assert first_metric(study.manifest) == metrics[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (0.5, "0.5"),
-        (0.891234, "0.8912"),
-        (12.3456, "12.35"),
-        (0.00047123, "0.00047"),
-        (1.2345e-5, "1.2e-05"),
-        (20_000, "20000"),
-        (15_780.6, "15781"),
-        (12_345_678, "1.2e+07"),
-    ],
-)
-def test_numbers_of_the_summary(value: float, text: str) -> None:
-    assert summary._number(value) == text
-    assert len(text) <= summary.WIDTH
-    short = summary._number(value, summary.IN_BRACKETS)
-    assert len(short) <= summary.WIDTH
-    assert float(short) == pytest.approx(value, rel=0.5)
-
-
-def test_summary_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("all-nonconvex-16", "sync")
     study = Fake(names, noise=0.01)
-    for number, run in enumerate(study.manifest["runs"]):
-        run |= {"commits": 20_000, "elapsed_s": 0.6467 + number, "stop": "commits"}
+    for run in study.manifest["runs"]:
+        run |= {"commits": 20_000, "stop": "commits"}
     study.manifest["scenario"]["stop"]["target"] = None
     stale = study.tables["clients"]
     stale["embedding_staleness_mean"], stale["embedding_staleness_max"] = 1036.31, 8191
     console = Console(width=80, record=True, file=io.StringIO())
     monkeypatch.setattr(printing, "out", console)
-    printing.show_table("title", summary.summary(study))
+    results = tables.plain(tables.brief(tables.results(study)))
+    printing.show_table("title", results, whole=False)
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= 80
-    for name in (*names, "commits/real s", "(5/5)", "20000", "(250.2)", "(8191)"):
+    for name in (*names, "20000", "250.2", "1036"):
         assert f" {name} " in shown
-    assert len([line for line in shown.splitlines() if line.strip()]) == 10
+    assert len([line for line in shown.splitlines() if line.strip()]) <= 6
+    assert "continued" not in shown
 
 
 def test_staleness_is_weighed_by_uses() -> None:
@@ -138,29 +115,32 @@ def test_staleness_is_weighed_by_uses() -> None:
     study.tables["staleness"] = pd.concat(
         [histogram_of(0, 0, often), histogram_of(0, 1, seldom)]
     )
-    assert summary.staleness(study).loc["async"].tolist() == [4, 10]
+    assert tables.staleness(study).loc["async"].tolist() == [4, 10]
     contributions = study.tables["clients"].assign(
         num_applied=[30, 10], staleness_mean=[1.0, 5.0], staleness_max=[2, 9]
     )
     study.tables["clients"] = contributions.drop(
         columns=["embedding_staleness_mean", "embedding_staleness_max"]
     )
-    assert summary.staleness(study).loc["async"].tolist() == [2, 9]
+    assert tables.staleness(study).loc["async"].tolist() == [2, 9]
 
 
-def test_summary_of_what_went_wrong() -> None:
+def test_what_went_wrong_is_said() -> None:
     study = Curves(
         {"a": [arrives(1), arrives(2), arrives(99, 2)], "b": [[], [], []]},
         {("a", 2): "diverged", **{("b", n): "stalled" for n in range(3)}},
     )
-    table = summary.summary(study).set_index("group")
-    (column,) = [name for name in table.columns if name.startswith("s to")]
-    assert column == "s to\n95 % of\nbest,\n0.855"
-    assert table.loc["a", column] == "2\n(2/3)"
-    assert table.loc["a", "final"] == "0.9\n±0\n(2/3)"
-    assert table.loc["a", "stop"] == "time,\ndiverged"
-    assert table.loc["b", column] == "never\n(0/3)"
-    assert table.loc["b", "final"] == "none\n(0/3)"
+    table = tables.plain(tables.results(study)).set_index("variant")
+    column = "time to 0.855 (s)"
+    assert table.loc["a", column].endswith("(2/3)")
+    assert table.loc["a", "final test accuracy"] == "0.9 ± 0 (2/3)"
+    assert table.loc["b", column] == "never (0/3)"
+    assert table.loc["b", "final test accuracy"] == "- (0/3)"
+    assert "0.855, 95 % of the best variant's final" in legend.legend(study)["Time"]
+    remarks = legend.remarks(study)
+    assert "What ended the runs: stalled (3), time (2), diverged (1)." in remarks
+    late = "1 of 3 runs of a, 3 of 3 runs of b did not reach test_accuracy 0.855."
+    assert late in remarks
 
 
 def test_histogram_of_a_client_and_of_all() -> None:
@@ -235,14 +215,15 @@ def test_scales_of_data_are_told() -> None:
     study = Fake()
     for run in study.manifest["runs"]:
         run["dataset"] = "digits"
-    assert not any(note.startswith("data:") for note in summary.notes(study))
+    assert not any(note.startswith("data:") for note in legend.details(study))
     for run in study.manifest["runs"]:
         run |= {"dataset": "mnist", "scaling": "unit: 0 to 255 become 0 to 1"}
-    (note,) = [note for note in summary.notes(study) if note.startswith("data:")]
-    assert note == "data: mnist; scale unit: 0 to 255 become 0 to 1"
+    said = "data: mnist; scale unit: 0 to 255 become 0 to 1"
+    assert said in legend.details(study)
+    assert said not in legend.remarks(study)
 
 
 def test_a_part_of_mnist_says_how_to_get_all() -> None:
-    (line,) = summary.words_on_data([("mnist5k (3, 8)", None)])
+    (line,) = legend.words_on_data([("mnist5k (3, 8)", None)])
     assert line.endswith("5,000 of MNIST's images (all: stalesim data get mnist)")
-    assert not summary.words_on_data([("usps (zip)", None), (None, None)])
+    assert not legend.words_on_data([("usps (zip)", None), (None, None)])
