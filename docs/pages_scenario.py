@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from stalesim.simulator.scenario import dialect
+from stalesim.simulator.scenario.synonyms import KEYS
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
@@ -183,7 +184,7 @@ class _Writer:
         common, rows = self._shared.get(kind, {}), self._rows(name)
         own = [row for key, row in rows.items() if common.get(key) != row]
         yield from [*HEAD, *own] if own else []
-        if shared := [f"`{key}`" for key in rows if common.get(key) == rows[key]]:
+        if shared := [key for key in rows if common.get(key) == rows[key]]:
             yield from ["", f"And {', '.join(shared)} ([shared](#{kind}-keys))."]
 
     def _rows(self, name: str) -> dict[str, str]:
@@ -195,8 +196,19 @@ class _Writer:
                 needed = key in schema.get("required", ())
                 default = "required" if needed else _default(of)
                 meaning = cell(said.get(key) or said.get(f"{key}_", ""))
-                rows[key] = f"| `{key}` | {self._type(of)} | {default} | {meaning} |"
+                shown = self._worded(name, key)
+                rows[shown] = f"| {shown} | {self._type(of)} | {default} | {meaning} |"
         return rows
+
+    def _worded(self, name: str, key: str) -> str:
+        """Returns a key of a class, behind the field's word for it."""
+        known = self._definitions[name].get("properties", {}).keys()
+        words = [
+            f"`{word}` or "
+            for word, (ours, *others) in KEYS.items()
+            if ours == key != "law" and word not in known and known >= {*others}
+        ]
+        return f"{''.join(words)}`{key}`"
 
     def _repeated(self, kind: str) -> dict[str, str]:
         """Returns the lines that three parts of a kind share, the commonest each."""
@@ -265,7 +277,8 @@ class _Writer:
         for tree in _written().get(self._title(name).strip("`"), ()):
             with suppress(ValueError):
                 check(tree)
-                fit.append(_dumped(tree))
+                names = {k: self._worded(name, k).split("`")[1] for k in tree}
+                fit.append(_dumped({names[k]: of for k, of in tree.items()}))
         if fit:
             key = (
                 next(iter(self._keys[name]))
@@ -278,7 +291,7 @@ class _Writer:
 
 def _dumped(tree: Any) -> str:
     """Returns a line of YAML."""
-    style = {"default_flow_style": True, "sort_keys": False}
+    style = {"default_flow_style": True, "sort_keys": False, "width": 999}
     return " ".join(yaml.dump(tree, None, dialect.Dumper, **style).split())
 
 
