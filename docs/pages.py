@@ -97,9 +97,8 @@ def commands() -> str:
 
     from stalesim.simulator.cli import app
 
-    parts = []
     root: Any = get_command(app)
-    parts += [root.help or "", "", *_parameters(root), ""]
+    parts = [root.help or "", "", *_parameters(root), ""]
     for name, command in _commands(root):
         words = " ".join(
             f"[{p.name.upper()}]" if not p.required else p.name.upper()
@@ -216,9 +215,8 @@ def words() -> str:
     from stalesim.simulator.parts.errors import OTHERS
 
     lines = ["| here | elsewhere |", "| --- | --- |"]
-    return "\n".join(
-        [*lines, *(f"| `{k}` | {', '.join(v)} |" for k, v in OTHERS.items())]
-    )
+    lines += [f"| `{k}` | {', '.join(v)} |" for k, v in OTHERS.items()]
+    return "\n".join(lines)
 
 
 def synonyms() -> str:

@@ -15,6 +15,9 @@ from typing import Any
 
 import yaml
 
+from stalesim.simulator.scenario import dialect
+from stalesim.simulator.scenario.synonyms import KEYS
+
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
 PAGES = {
@@ -48,8 +51,11 @@ NAMES = ("| name | description |", "| --- | --- |")
 TYPES = {"string": "text", "boolean": "true or false", "object": "mapping"}
 PER_CLIENT = "a number, an expression in m and M, or a list with one number per client"
 FENCED = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"(?:^|[,;:]? )?\(?\b(?:decisions? )?[AFMV]-\d\d\b(?:[.:] )?\)?")
-"""A number of a decision, which tells a user nothing."""
+OF_DECISION = r"(?:decisions? )?[AFMV]-\d\d\b"
+CODE = re.compile(
+    rf" ?\({OF_DECISION}(?:, {OF_DECISION})*\)|[,;]? {OF_DECISION}|{OF_DECISION}[.:] "
+)
+"""Numbers of decisions, which tell a user nothing."""
 
 
 @cache
@@ -68,20 +74,22 @@ def scenario_pages() -> dict[str, str]:
         definitions |= schema["$defs"]
     keys = study["properties"]
     keys = {key: keys[key] for key in ORDER if key in keys} | keys
-    definitions["Scenario"] = study | {"properties": keys}
+    definitions |= {"Scenario": study | {"properties": keys}, "WorldScenario": world}
+    for of, schema in schemas.items():
+        own = schema["properties"].items()
+        own = {key: what for key, what in own if key not in keys or key == "stop"}
+        definitions[of.__name__] = {"properties": own}
     writer = _Writer(definitions, _classes(Scenario, WorldScenario, *schemas))
     first = "\n".join(writer.table("Scenario"))
     found = {FIRST: first.replace("](#", "](scenario.md#")}
     keys |= {"job": world["properties"]["job"], "sweep": {"$ref": "#/$defs/Range"}}
     inner = {name: [*writer.page(name, of.split(), keys)] for name, of in PAGES.items()}
     inner["worlds"] = ["# Other worlds", ""]
-    for (name, world), (of, schema) in zip(worlds, schemas.items(), strict=True):
-        mine = schema["properties"]
-        mine = {key: mine[key] for key in mine if key not in keys or key == "stop"}
-        definitions[of.__name__] = {"properties": mine}
+    for (name, world), of in zip(worlds, schemas, strict=True):
         inner["worlds"] += [f"## A world of {world.kind}", ""]
         inner["worlds"] += [f"See [{name}](../../extras/{name}.md).", ""]
-        inner["worlds"] += [*writer.table(of.__name__), "", *writer.mappings(mine)]
+        inner["worlds"] += [*writer.table(of.__name__), ""]
+        inner["worlds"] += writer.mappings(definitions[of.__name__])
     for name, lines in inner.items():
         text = "\n".join(lines).replace("](#", "](../scenario.md#")
         found[f"reference/scenario/{name}.md"] = text
@@ -165,7 +173,7 @@ class _Writer:
     def _section(self, name: str) -> Iterator[str]:
         title = self._title(name)
         if name not in self._kind_of:
-            keys = ", ".join(f"`{key}`" for key in self._keys.get(name, ["sweep"]))
+            keys = ", ".join(f"`{key}`" for key in self._keys[name])
             title = f"{keys}: {name}"
         yield from [f"### {title} {{ #{name} }}", "", self._about(name), ""]
         yield from [*self._example(name), "", *self.table(name), ""]
@@ -176,7 +184,7 @@ class _Writer:
         common, rows = self._shared.get(kind, {}), self._rows(name)
         own = [row for key, row in rows.items() if common.get(key) != row]
         yield from [*HEAD, *own] if own else []
-        if shared := [f"`{key}`" for key in rows if common.get(key) == rows[key]]:
+        if shared := [key for key in rows if common.get(key) == rows[key]]:
             yield from ["", f"And {', '.join(shared)} ([shared](#{kind}-keys))."]
 
     def _rows(self, name: str) -> dict[str, str]:
@@ -188,8 +196,19 @@ class _Writer:
                 needed = key in schema.get("required", ())
                 default = "required" if needed else _default(of)
                 meaning = cell(said.get(key) or said.get(f"{key}_", ""))
-                rows[key] = f"| `{key}` | {self._type(of)} | {default} | {meaning} |"
+                shown = self._worded(name, key)
+                rows[shown] = f"| {shown} | {self._type(of)} | {default} | {meaning} |"
         return rows
+
+    def _worded(self, name: str, key: str) -> str:
+        """Returns a key of a class, behind the field's word for it."""
+        known = self._definitions[name].get("properties", {}).keys()
+        words = [
+            f"`{word}` or "
+            for word, (ours, *others) in KEYS.items()
+            if ours == key != "law" and word not in known and known >= {*others}
+        ]
+        return f"{''.join(words)}`{key}`"
 
     def _repeated(self, kind: str) -> dict[str, str]:
         """Returns the lines that three parts of a kind share, the commonest each."""
@@ -258,7 +277,8 @@ class _Writer:
         for tree in _written().get(self._title(name).strip("`"), ()):
             with suppress(ValueError):
                 check(tree)
-                fit.append(_dumped(tree))
+                names = {k: self._worded(name, k).split("`")[1] for k in tree}
+                fit.append(_dumped({names[k]: of for k, of in tree.items()}))
         if fit:
             key = (
                 next(iter(self._keys[name]))
@@ -271,19 +291,13 @@ class _Writer:
 
 def _dumped(tree: Any) -> str:
     """Returns a line of YAML."""
-    from stalesim.simulator.scenario import dialect
-
-    text = yaml.dump(
-        tree, None, dialect.Dumper, default_flow_style=True, sort_keys=False
-    )
-    return " ".join(text.split())
+    style = {"default_flow_style": True, "sort_keys": False, "width": 999}
+    return " ".join(yaml.dump(tree, None, dialect.Dumper, **style).split())
 
 
 @cache
 def _written() -> dict[str, list[dict[str, Any]]]:
     """Returns the mappings of all scenarios and pages that name a part, by its name."""
-    from stalesim.simulator.scenario import dialect
-
     files = [*ROOT.glob("scenarios/**/*.yaml"), ROOT / "docs/reference/examples.yaml"]
     texts = [path.read_text(encoding="utf-8") for path in files]
     for path in ROOT.glob("docs/**/*.md"):

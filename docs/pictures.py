@@ -32,9 +32,7 @@ from stalesim.simulator.studies.saved import record
 
 FIGURES = Path(__file__).parent / "figures"
 INK = "#808080"
-PLAYED_S, SHOWN_S = 25.0, 12.0
-FIRST_S, LEARNT_S = 24.0, 100.0
-"""Virtual seconds of the first screen: of who works when, and of the curves."""
+PLAYED_S, SHOWN_S, FIRST_S, LEARNT_S = 25.0, 12.0, 24.0, 100.0
 BLUE, ORANGE, GREY = "#4c8fc9", "#e0a13c", "#b5b5b5"
 BARS = {"update applied": BLUE, "waiting": ORANGE, "update discarded": GREY}
 PROTOCOLS = {

@@ -290,15 +290,15 @@ class Clients(Behaviour):
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
     slowdowns: tuple[Slowdown, ...] = ()
-    """What makes some clients slower, some of the time or always."""
+    """Slowdowns of some clients, sometimes or always."""
     selection: Selection | None = None
-    """Who works where not all do; by default everyone."""
+    """Client selection (default: all clients work)."""
     local_steps_by: LocalStepsRule | None = None
     """Rule by which the local steps of jobs change; at most as many as the algorithm
     says, or `job.steps` in a world without one."""
     world: WorldName | None = None
-    """A world of the theory by its name, which says how long jobs take;
-    `stalesim list worlds` shows them."""
+    """A system of the theory or of a recorded log, by its name. It sets the durations
+    of jobs; `stalesim list worlds` shows them."""
 
     @model_validator(mode="before")
     @classmethod
