@@ -29,10 +29,11 @@ SCENARIO: dict[str, Any] = SMALL | {
 
 
 def arrays() -> dict[str, Any]:
+    draw = np.random.default_rng(3)  # the same whichever tests ran before
     x = {
-        "image": DRAW.integers(0, 255, (60, 4, 4)).astype(np.uint8),
-        "tokens": DRAW.integers(0, 50, (60, 6)),
-        "dose": DRAW.normal(size=60),
+        "image": draw.integers(0, 255, (60, 4, 4)).astype(np.uint8),
+        "tokens": draw.integers(0, 50, (60, 6)),
+        "dose": draw.normal(size=60),
     }
     y = np.stack([x["dose"], x["tokens"].mean(axis=1) / 50], axis=1)
     return {"x": x, "y": y}
@@ -63,7 +64,9 @@ def test_a_model_a_loss_and_data_of_several_inputs_in_two_processes(
     tmp_path: Path,
 ) -> None:
     given = {"model": own_models.mixed, "loss": absolute, "data": arrays()}
-    study = simulator.simulate(SCENARIO, tmp_path / "two", jobs=2, **given)
+    # Larger steps jump to and fro over the kink of an absolute error.
+    careful = SCENARIO | {"algorithm": SCENARIO["algorithm"] | {"step_size": 0.02}}
+    study = simulator.simulate(careful, tmp_path / "two", jobs=2, **given)
     found = study.table("evaluations")
     assert len(found) == 6
     for _, run in found.groupby("run"):
@@ -72,12 +75,12 @@ def test_a_model_a_loss_and_data_of_several_inputs_in_two_processes(
     assert told["memory:model"]["at"] == "tests.own_models.mixed"
     assert told["memory:loss"]["at"].endswith("test_in_memory.absolute")
     # As the numbers of a process alone are; and a study is not continued with others.
-    alone = simulator.simulate(SCENARIO, tmp_path / "one", **given)
+    alone = simulator.simulate(careful, tmp_path / "one", **given)
     np.testing.assert_array_equal(
         found["test_loss"], alone.table("evaluations")["test_loss"]
     )
     with pytest.raises(UserError, match="choose another folder"):
-        simulator.simulate(SCENARIO, tmp_path / "one", **(given | {"loss": "squared"}))
+        simulator.simulate(careful, tmp_path / "one", **(given | {"loss": "squared"}))
 
 
 def test_an_object_is_known_by_its_content() -> None:

@@ -204,7 +204,7 @@ class Weigh(WeightPart):
     _shares: Array | None
 
     def structure(self) -> dict[str, object]:
-        return self.model_dump(mode="json") | {"weight": self.weight.structure()}
+        return {**self.model_dump(mode="json"), "weight": self.weight.structure()}
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
         """Yields those of the staleness weight."""
