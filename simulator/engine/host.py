@@ -52,6 +52,7 @@ class Host(Program):
         last: int,
         infos: Info,
     ) -> tuple[Carry, Info]:
+        """Executes the rows from `first` up to, not including, `last`, one by one."""
         on_device, rows = events
         parts = self.kernel, self.problem
         carry = _settled(self.kernel, carry)
@@ -129,6 +130,7 @@ def _row(
     event: Event,
     made: tuple[Array, Array],
 ) -> tuple[Carry, Info]:
+    """Executes a row of which losses and messages have been made."""
     loss, message = made
     work = Work(loss, message, message, {})
     sent = kernel.contribute(problem, carry.state, event, work)
@@ -148,6 +150,7 @@ def _applying(
     made: tuple[Array, Array],
     infos: Info,
 ) -> tuple[Carry, Info]:
+    """Executes a row that is opened, and notes its diagnostics."""
     carry, info = _row(kernel, problem, carry, row_of(events, row), made)
     return carry, {k: infos[k].at[row].set(v) for k, v in info.items()}
 

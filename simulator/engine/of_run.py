@@ -175,6 +175,7 @@ def _answer_log(scenario: Scenario) -> AnswerLog | None:
 
 
 def _job_steps(scenario: WorldScenario | Scenario, most: int) -> JobSteps | None:
+    """Returns what keeps the local steps of each job, if they change."""
     return JobSteps(scenario.num_workers, most) if scenario.vary_steps else None
 
 

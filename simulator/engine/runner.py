@@ -160,6 +160,7 @@ class Runner:
         }
 
     def _lives(self, feed: int) -> bool:
+        """Says whether a feed has rows left that a run still needs."""
         wanted = any(self._alive) if len(self._feeds) == 1 else self._alive[feed]
         return wanted and not self._feeds[feed].ended
 
@@ -362,6 +363,7 @@ class Runner:
         infos: dict[str, np.ndarray],
         evaluations: list[tuple[int, EvaluationPoint, Metrics]],
     ) -> _End | None:
+        """Returns where the numbers of a stretch end its run, if they do."""
         commits = effects(rows.kind).commits
         found: list[_End] = []
         lost = ~np.isfinite(infos["loss"]) & commits

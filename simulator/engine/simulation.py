@@ -172,6 +172,7 @@ def _refuse_uneven_statistics(setup: RunSetup, problem: DeviceProblem) -> None:
 
 
 def _refuse_waves(scenario: Scenario) -> None:
+    """Refuses waves of an algorithm whose rows are not divided."""
     divides = isinstance(scenario.algorithm, DividesRows)
     if scenario.engine.mode == "waves" and not divides:
         raise ScenarioError(
@@ -182,6 +183,7 @@ def _refuse_waves(scenario: Scenario) -> None:
 
 
 def _refuse_feedback(setup: RunSetup) -> None:
+    """Refuses questions that the numerics do not answer."""
     log, scenario = setup.timeline.answer_log, setup.scenario
     if log is None:
         return

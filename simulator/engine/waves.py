@@ -78,6 +78,7 @@ class Waves(Program):
         last: int,
         infos: Info,
     ) -> tuple[Carry, Info]:
+        """Executes the rows from `first` up to, not including, `last`, in waves."""
         bounds = np.int32(first), np.int32(last)
         # With several in flight, devices of a CPU may wait for each other for ever.
         jax.block_until_ready((carry, infos))
@@ -99,10 +100,12 @@ class Waves(Program):
         return super().evaluate(_of_first(carry), metrics)
 
     def _copied(self, tree: Tree) -> Tree:
+        """Returns a tree of arrays of which every device has all."""
         return jax.device_put(tree, NamedSharding(self._mesh, COPIED))
 
 
 def _of_first(tree: Tree) -> Tree:
+    """Returns the first device's copy of a tree of arrays."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree)
 
 

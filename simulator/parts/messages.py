@@ -282,6 +282,7 @@ def _rule(detail: ErrorDetails) -> tuple[str, str]:
 
 
 def _any_rule(details: Iterable[ErrorDetails]) -> str:
+    """Returns the rules of a value of several kinds, one of which it must obey."""
     rules = dict.fromkeys(_rule(detail)[0] for detail in details)
     if "a number" in rules:
         rules.pop("a whole number", None)

@@ -172,6 +172,7 @@ class Numerics:
         return self._built(own_functions.first_rows(self.data))
 
     def _built(self, data: Dataset) -> DeviceProblem:
+        """Builds the problem of some data, without the least value of its objective."""
         config, form, precision = self.config, self.form, self.precision
         loss = losses.of_form(form, as_given=config.gives_rows)
         if config.partition.family == "horizontal":
@@ -271,6 +272,7 @@ class Numerics:
 
     @cached_property
     def _smoothness_of_parties(self) -> tuple[float, ...]:
+        """L_k of each party's block; nothing where there are no parties."""
         config = self.config
         if config.partition.family != "vertical":
             return ()

@@ -190,6 +190,7 @@ def _range(entry: Mapping[str, object], place: Keys) -> Range:
 
 
 def _zipped(entry: object) -> list[Point]:
+    """Returns the points of lists that are stepped through together."""
     if not isinstance(entry, Mapping) or not entry:
         raise _mistake(
             (ZIPPED,),
@@ -259,6 +260,7 @@ def _draws(key: str, law: object, num: int, seed: int) -> Iterator[SweptValue]:
 
 
 def _quantile(entry: object, place: Keys) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns the inverse of a law's distribution function, for arrays."""
     if not isinstance(entry, Mapping) or "law" not in entry:
         raise _mistake(
             place,

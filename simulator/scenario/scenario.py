@@ -298,6 +298,7 @@ class Scenario(BaseScenario):
                 )
 
     def _check_own_work(self) -> None:
+        """Refuses what would be left out of the gradients of a user's own function."""
         problem, algorithm, engine = self.problem, self.algorithm, self.engine
         if problem.work is None:
             raise LocatedError(
@@ -337,6 +338,7 @@ class Scenario(BaseScenario):
                 )
 
     def _check_model(self) -> None:
+        """Refuses models, and networks at the server, that the division has not."""
         problem, family = self.problem, self.algorithm.family
         horizontal = family == "horizontal"
         if horizontal and family not in problem.model.families:
@@ -425,6 +427,7 @@ class Scenario(BaseScenario):
             yield from self.algorithm.biases(self.protocol, self.num_clients)
 
     def described(self) -> dict[str, object]:
+        """Returns the same, and `refreshes_all` of the algorithm."""
         own = self.algorithm
         return super().described() | {
             "refreshes_all": isinstance(own, StoresEmbeddings) and own.refreshes_all,

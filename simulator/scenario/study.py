@@ -356,6 +356,7 @@ def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> No
 def _replaced(
     tree: Mapping[str, object], changes: Mapping[str, object]
 ) -> Iterator[tuple[Keys, object]]:
+    """Yields the places in a tree whose values `merge` would replace, and these."""
     for key in sorted(tree.keys() & changes.keys()):
         old, new = tree[key], changes[key]
         if isinstance(old, Mapping) and isinstance(new, Mapping) and is_same(old, new):

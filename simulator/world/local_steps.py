@@ -55,6 +55,7 @@ class StepSchedule(LocalStepsRule):
         return self
 
     def start(self, world: "World", steps: JobSteps) -> None:
+        """Plans all changes, each before what happens at its instant."""
         for value, at in zip(self.values, self.seconds, strict=True):
             clock = world.clock(at)
             if world.seconds([clock])[0] < at:  # between two ticks

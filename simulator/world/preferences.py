@@ -112,6 +112,7 @@ class PreferringPool(Pool):
         return next(iter(self.choose(1, now)), None)
 
     def ready(self, then: Then, argument: int) -> None:
+        """Calls a function as soon as what the preference asks for is known."""
         if self.world.answers is None:
             then(argument)
         else:

@@ -164,6 +164,7 @@ class TableStage(AggregatePart):
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: object
     ) -> tuple[Step, object, Info]:
+        """Takes the contribution of a CONTRIBUTE or COMMIT; a COMMIT makes a step."""
         assert contributions.message is not None
         message = jnp.where(row.event.present()[0], contributions.message[0], 0)
         kept, direction = self.take(state, row, message)
@@ -190,6 +191,7 @@ class TableMethod(Algorithm):
         return model_and_gradient(shape)
 
     def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":
+        """Returns a chain with the method's own aggregation, given its options."""
         own = self.local_step_size
         rules = self.step_size, self.step_size if own is None else own
         sizes = (step_rules.resolve(rule, constants)[0] for rule in rules)

@@ -176,6 +176,7 @@ def _inputs(
 
 
 def _numbers(table: Columns, chosen: tuple[str, ...]) -> Shaped[np.ndarray, " N *L"]:
+    """Returns targets: a column as it is, several ones next to each other."""
     found = [table.numbers(name) for name in chosen]
     if len(found) == 1:
         return found[0]

@@ -273,6 +273,7 @@ def _of_regimes(model: RegimeModel, logs: np.ndarray) -> LawFit:
 def _held_out(
     halved: Halved | None, seconds: np.ndarray, memory: str
 ) -> tuple[dict[str, float], dict[str, float], np.ndarray, np.ndarray]:
+    """Returns gains, errors, scores of what was predicted, and of the series."""
     if halved is None:
         return {}, {}, np.zeros(0), np.zeros(0)
     before, after = seconds[: halved.half], seconds[halved.half :]

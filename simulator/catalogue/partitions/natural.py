@@ -40,6 +40,7 @@ class Natural(Horizontal):
         )
 
     def labels(self, dataset: Dataset) -> tuple[str, ...]:
+        """Returns the column and the first values that each client holds: `user 7`."""
         grouping = self._grouping(dataset)
         held: list[list[str]] = [[] for _ in range(self.clients)]
         clients = self._clients(grouping, dataset.name)

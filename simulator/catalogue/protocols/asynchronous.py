@@ -64,6 +64,7 @@ class Asynchronous(Protocol):
 
     @property
     def free_rule(self) -> Arrivals | None:
+        """One arrival is one version, unless arrivals wait."""
         if self.warm_up or self.restarts:
             return None
         if self.staleness_bound is not None and self.beyond != "reject":

@@ -98,6 +98,7 @@ class OptaxRule(UpdateRule):
         return -whole.reshape(weights.shape), after
 
     def _rate(self, count: Int[Array, "*W"]) -> Float[Array, "*W"]:
+        """Returns the learning rate after some updates."""
         if self.schedule is None:
             assert self.learning_rate is not None
             return self.learning_rate

@@ -332,6 +332,7 @@ class Results:
     def _add_each(
         self, table: str, what: str, point: EvaluationPoint, metrics: Metrics
     ) -> None:
+        """Writes the metrics of an evaluation that each label or client has one of."""
         if not metrics:
             return
         size = len(next(iter(metrics.values())))
@@ -353,6 +354,7 @@ class Results:
         )
 
     def _end_early(self, record: Record) -> None:
+        """Writes the jobs of a run that ended before its timeline did."""
         if record.located:
             self._jobs.replay(Stop(commits=self._last.commits or 1))
         elif self._last.time:

@@ -191,6 +191,7 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     def reveal(
         self, problem: HorizontalProblem, state: GossipState, event: Event
     ) -> dict[str, Array]:
+        """Returns a step's noisy gradient, the gradient in it, and where from."""
         read = state.registers.at[event.worker[0]].get(mode="fill", fill_value=0)
         work = self.gradient(problem, state.key, read, event)
         values = {"message": work.message, "gradient": work.gradient, "state": read}

@@ -274,6 +274,7 @@ class Chained(HasStages, Algorithm):
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
+        """Returns what the stages make of each client, each word once."""
         giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
         of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]

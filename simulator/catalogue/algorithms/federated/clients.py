@@ -57,6 +57,7 @@ class LocalWork(LocalOptions, WorkPart):
         return "proximal" if self.proximal and several else ""
 
     def structure(self) -> dict[str, object]:
+        """Returns its options without the learning rates."""
         found, rule = self.model_dump(mode="json"), self.local_optimizer
         found["local_steps"] = self.local_steps or 1
         return found if rule is None else {**found, "local_optimizer": rule.program()}
@@ -321,6 +322,7 @@ class SentNoise(NoiseOptions, SendPart):
         )
 
     def __call__(self, job: ClientJob, work: Work, state: None) -> tuple[Work, None]:
+        """Returns the contribution with noise, drawn by client and job."""
         assert job.key is not None
         key = jax.random.fold_in(jax.random.fold_in(job.key, job.worker), job.number)
         scale = self._multiplier * 2 * self._bound / self._samples

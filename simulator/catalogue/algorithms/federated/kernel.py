@@ -316,6 +316,7 @@ class Chain(
     def reveal(
         self, problem: HorizontalProblem, state: ChainState, event: Event
     ) -> dict[str, Array]:
+        """Returns the row's messages, the gradients in them, and where from."""
         state = self.opened(problem, state, event)
         given = self.given(state, event)
         work, _, read = self._computed(problem, state.key, event, given)

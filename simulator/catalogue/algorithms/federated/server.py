@@ -231,6 +231,7 @@ class Weigh(WeightPart):
     def __call__(
         self, row: ServerRow, read: Array, state: Array | None
     ) -> tuple[Array, Array, Array | None]:
+        """Returns factors and shares, 0 for padding, and the counts after the row."""
         event, present, rule = row.event, row.event.present(), self._rule
         counts = state
         if counts is not None:
@@ -375,6 +376,7 @@ class LimitByStaleness(AdjustPart):
         return jnp.int32(0)
 
     def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
+        """Returns the step, and the largest staleness since the last commit."""
         event, rate = row.event, step.rate
         here = jnp.where(event.present(), event.staleness, 0).max()
         oldest = jnp.maximum(state, here).astype(jnp.int32)

@@ -181,6 +181,7 @@ class InverseShareWeight(StalenessWeight):
         return [float(share) for share in shares]
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
+        """Returns the shares, of sum 1, if they are given."""
         if self.shares is None:
             return {}
         shares = self._given(setup.shape.num_clients)
@@ -295,6 +296,7 @@ class DelayAdaptiveWeight(StalenessWeight):
     """L of the objective's gradient, or `data`: computed from the training data."""
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
+        """Returns the concurrency, and L from the data if it is not given."""
         clients, known = setup.shape.num_clients, self.smoothness
         if known == "data":
             known = measured(constants.smoothness)

@@ -269,6 +269,7 @@ class VaflKernel(Kernel[VerticalProblem, VaflState]):
         return state._replace(server=server, server_moments=moments)
 
     def _step_size(self, event: Event) -> Float[Array, ""]:
+        """Returns the step size of a row's first party, as it is reported."""
         step_size = self.step_size.at(event.version)
         if self.optimizer is None:
             return step_size

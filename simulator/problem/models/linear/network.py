@@ -79,11 +79,13 @@ class LinearClassifier(Plain):
         return jnp.zeros((self.num_outputs, self.num_features + 1))
 
     def features(self, x: Float[np.ndarray, "N F"]) -> Float[np.ndarray, "N P"]:
+        """Returns the features with a last column of ones."""
         return np.concatenate([x, np.ones((x.shape[0], 1), x.dtype)], axis=1)
 
     def apply(
         self, weights: Float[Array, "C P"], x: Float[Array, "S Q"]
     ) -> Float[Array, "C S"]:
+        """Returns the logits of some rows, whose last columns may be spare."""
         return weights @ x[:, : weights.shape[1]].T
 
     def regularised(self) -> Bool[np.ndarray, " P"]:

@@ -87,6 +87,7 @@ class OwnServerNetwork(OwnNetwork):
     """A model whose rows are the vectors of all parties: `[M, width]`, or views too."""
 
     def apply(self, weights: Float[Array, " P0"], x: Float[Array, "M D S"]) -> PyTree:
+        """Returns the outputs of some samples, as the loss takes them."""
         return super().apply(weights, jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], -1))
 
 
