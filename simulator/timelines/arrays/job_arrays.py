@@ -1,7 +1,7 @@
 """Jobs as arrays, the draws of their durations, and the registers that they read."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
@@ -9,7 +9,9 @@ from jaxtyping import Bool, Int, Shaped
 from ...files.timeline import NO_SLOT
 from ...world.laws.base import Draws, Durations
 from ...world.streams import Purpose
-from ...world.world import World
+
+if TYPE_CHECKING:
+    from ...world.world import World
 
 NOT_READ = -1
 """`read_version` of a job that has not started."""
@@ -155,7 +157,7 @@ class Registers:
 class StageDraws:
     """Successive durations of one stage of every client."""
 
-    def __init__(self, world: World, purpose: Purpose) -> None:
+    def __init__(self, world: "World", purpose: Purpose) -> None:
         self._world, self._purpose = world, purpose
         self._laws = [group.laws.get(purpose) for group in world.groups]
         self._firsts = [group.population.first for group in world.groups]
