@@ -21,7 +21,7 @@ from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, UNDECIDED, Judged
 
 COLUMNS = (
     *("claim", "says", "origin", "verdict", "measured", "estimate", "low", "high"),
-    *("replicates", "p", "corrected", "why"),
+    *("replicates", "p", "corrected", "why", "at"),
 )
 """Columns of findings, as `evaluate` has them."""
 
@@ -49,7 +49,8 @@ def evaluate(study: Study) -> pd.DataFrame:
         pairs, with low and high, its interval (95 %, or the range of fewer than six);
         replicates that were measured, or pairs compared; p, two-sided, of this claim
         alone; corrected, p for all looks of the study and for all its claims of one
-        origin; why, the reason of the verdict. Numbers are NaN where there are none.
+        origin; why, the reason of the verdict; at, its point of a sweep. Numbers are NaN
+        where there are none.
 
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table that claims need is
@@ -200,7 +201,9 @@ def weighed(
     named = _named(claim)
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)
+        point = "".join(names[:1]).removeprefix(named[0]).removeprefix(", ")
         row: dict[str, object] = {"claim": text, "says": claim.says}
+        row["at"] = "" if claim.along_sweep else point
         row |= {"origin": claim.origin, "verdict": OPEN, "measured": ""}
         row |= {"replicates": 0, "p": math.nan}
         if not names:

@@ -21,6 +21,7 @@ from ..frames import (
     groups,
     metric_of,
     runs,
+    swept_columns,
 )
 from ..phases import evaluations_by
 from ..spending import protected
@@ -86,6 +87,11 @@ def convergence(
             in any group.
     """
     known = chosen(study, groups)
+    if against in swept_columns(study):
+        raise StudyError(
+            f"against must be a count such as time, got the swept key {against}; "
+            f"write panels={against!r}, or take final_over"
+        )
     divided = facets.facets(study, known, panels)
     metric = metric or first_metric(study.manifest)
     drawn = _Curves(study, metric, against, known, divided)

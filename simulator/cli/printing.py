@@ -359,7 +359,8 @@ def show_verdicts(found: "pd.DataFrame") -> None:
 
 def _said(claim: Any, several: bool) -> str:
     whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
-    return f"{one_line(brief(claim.says))}{whose}"
+    at = f" at {claim.at}" if claim.at else ""
+    return f"{one_line(brief(claim.says))}{at}{whose}"
 
 
 def show_claims(found: "pd.DataFrame") -> None:

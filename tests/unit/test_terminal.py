@@ -43,7 +43,13 @@ def test_text_is_neither_markup_nor_an_order(text: str, terminal: io.StringIO) -
     table.add_row(text)
     printing.out.print(table)
     printing.show_table(text, pd.DataFrame({text: [text]}))
-    claim = {"verdict": "holds", "says": text, "claim": text, "measured": text}
+    claim = {
+        "verdict": "holds",
+        "at": "",
+        "says": text,
+        "claim": text,
+        "measured": text,
+    }
     claim |= {"origin": "paper", "replicates": 1, "why": text}
     printing.show_claims(pd.DataFrame([claim]))
     printing.show_verdicts(pd.DataFrame([claim | {"corrected": 0.5}]))
@@ -326,6 +332,7 @@ def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
     claim = {
         "verdict": "holds",
         "says": "a is faster",
+        "at": "",
         "origin": "own",
         "claim": "a faster than b",
         "measured": "times faster: 2 [1, 3]",
