@@ -49,8 +49,8 @@ def evaluate(study: Study) -> pd.DataFrame:
         pairs, with low and high, its interval (95 %, or the range of fewer than six);
         replicates that were measured, or pairs compared; p, two-sided, of this claim
         alone; corrected, p for all looks of the study and for all its claims of one
-        origin; why, the reason of the verdict; at, its point of a sweep. Numbers are NaN
-        where there are none.
+        origin; why, the reason of the verdict; at, its point of a sweep. Numbers are
+        NaN where there are none.
 
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table that claims need is
