@@ -90,7 +90,7 @@ def _correlations(law: str, epsilon: float) -> np.ndarray:
     keys = jax.random.split(jax.random.key(4), (DRAWS, IMAGES))
     mechanism = getattr(mechanisms, law)
     several = jnp.broadcast_to(gradients, (DRAWS, *gradients.shape))
-    noised = np.asarray(mechanism(keys, several, jnp.asarray(1 / epsilon)).value)
+    noised = np.asarray(mechanism(keys, several, jnp.asarray(1 / epsilon))[0])
     return np.array(
         [
             [
