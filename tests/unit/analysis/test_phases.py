@@ -181,8 +181,8 @@ def test_what_it_took_to_a_target(against: str, expected: list[float]) -> None:
 
 
 def test_nothing_else_is_counted() -> None:
-    with pytest.raises(StudyError, match="no column 'steps'; known are"):
-        targets.times_to_target(counted(), "test_accuracy", 0.9, "steps")
+    with pytest.raises(StudyError, match="no column 'parsecs'; known are"):
+        targets.times_to_target(counted(), "test_accuracy", 0.9, "parsecs")
 
 
 def faster(study: Curves, counted: str) -> pd.Series:
