@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -18,7 +17,6 @@ from pydantic import (
 )
 
 from .errors import TAGS, ScenarioError, UserError
-from .expressions import check_syntax
 from .own_code import Content
 
 
@@ -124,18 +122,6 @@ def refuse_booleans(key: str, value: object) -> None:
         raise LocatedError(
             f"{key} must be a number, got {got}; write 1 or 0 if that is meant", (key,)
         )
-
-
-Expression = Annotated[str, AfterValidator(check_syntax)]
-"""Arithmetic in `m` and `M`."""
-
-QUANTITY = "a number, an expression in m and M, or a list with one number per client"
-Quantity = Annotated[
-    int | float | Expression | tuple[int | float, ...],
-    Field(union_mode="left_to_right", description=QUANTITY),
-    Rule(QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
-]
-"""A number, an expression in `m` and `M`, or one number per client."""
 
 
 class Config(BaseModel):

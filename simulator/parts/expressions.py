@@ -10,8 +10,11 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field
+
+from .base import Rule
 from .errors import ScenarioError
 
 SLACK = 1e-12
@@ -124,6 +127,17 @@ def check_syntax(text: str) -> str:
     """
     _parsed(text)
     return text
+
+
+Expression = Annotated[str, AfterValidator(check_syntax)]
+"""Arithmetic in `m` and `M`."""
+
+QUANTITY = "a number, an expression in m and M, or a list with one number per client"
+Quantity = Annotated[
+    int | float | Expression | tuple[int | float, ...],
+    Field(union_mode="left_to_right", description=QUANTITY),
+    Rule(QUANTITY, '2, "1/(2*M)" or [1, 2, 3]'),
+]
 
 
 def depends_on_client(quantity: object) -> bool:

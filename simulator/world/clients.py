@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..parts.base import Config, FilePath, LocatedError, NumClients, Quantity, tag
+from ..parts.base import Config, FilePath, LocatedError, NumClients, tag
 from ..parts.catalogue import AnyPart
+from ..parts.expressions import Quantity
 from .laws.base import (
     AlternatingLaws,
     AnyLaw,

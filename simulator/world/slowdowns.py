@@ -15,12 +15,13 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from typing_extensions import override
 
-from ..parts.base import LocatedError, Part, Quantity
+from ..parts.base import LocatedError, Part
 from ..parts.errors import ScenarioError
+from ..parts.expressions import Quantity
 from .clients import Behaviour, Count
+from .feature import Duration, Feature
 from .delays import ClientGroup
 from .faults import Keyed
-from .feature import Duration, Feature
 from .laws.base import (
     AnyLaw,
     Draws,

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from ...parts.base import LocatedError, NumClients, Quantity
-from ...parts.expressions import per_client
+from ...parts.base import LocatedError, NumClients
+from ...parts.expressions import Quantity, per_client
 from ...problem.data import base
 from ...problem.data.base import Dataset, Grouping, features_type, generator
 from ...problem.data.parts import Data, Scale

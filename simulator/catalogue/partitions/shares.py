@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 from pydantic import model_validator
 
-from ...parts.base import LocatedError, Quantity
+from ...parts.base import LocatedError
 from ...parts.errors import ScenarioError
-from ...parts.expressions import per_client
+from ...parts.expressions import Quantity, per_client
 from ...problem.data.base import Dataset
 from ...problem.partition import Horizontal, Shares, refuse_too_many, shuffled
 

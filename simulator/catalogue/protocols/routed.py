@@ -10,8 +10,8 @@ from jaxtyping import Float
 from pydantic import Field
 
 from ...files.timeline import Outcome
-from ...parts.base import LocatedError, Quantity
-from ...parts.expressions import per_client
+from ...parts.base import LocatedError
+from ...parts.expressions import Quantity, per_client
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
 from ...world.protocol import Cadence, Protocol, Traits

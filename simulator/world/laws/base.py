@@ -24,10 +24,10 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ...parts.base import LocatedError, Part, Quantity
+from ...parts.base import LocatedError, Part
 from ...parts.catalogue import AnyPart
 from ...parts.errors import ScenarioError
-from ...parts.expressions import Number, depends_on_client, per_client
+from ...parts.expressions import Number, Quantity, depends_on_client, per_client
 from ..streams import Purpose, Streams
 from .usual import Family
 

@@ -12,19 +12,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import ConfigDict, Field, model_serializer, model_validator
 
-from ...parts.base import (
-    OPEN,
-    QUANTITY,
-    Expression,
-    LocatedError,
-    Quantity,
-    Rule,
-    refuse_booleans,
-    tag,
-)
+from ...parts.base import OPEN, LocatedError, Rule, refuse_booleans, tag
 from ...parts.catalogue import parts
 from ...parts.errors import ScenarioError, nearest, shown, suggestion
-from ...parts.expressions import Number
+from ...parts.expressions import QUANTITY, Expression, Number, Quantity
 from ...parts.plugins import IMPORTED
 from . import usual
 from .base import (

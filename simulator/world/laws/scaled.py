@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from pydantic import model_serializer, model_validator
 
-from ...parts.base import Quantity
 from ...parts.errors import ScenarioError
+from ...parts.expressions import Quantity
 from ..streams import Purpose
 from .base import (
     AnyLaw,

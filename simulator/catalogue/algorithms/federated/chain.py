@@ -32,10 +32,10 @@ from ....engine.algorithm import (
     batch_size,
     minibatches,
 )
-from ....parts.base import LocatedError, Part, Quantity, tag
+from ....parts.base import LocatedError, Part, tag
 from ....parts.catalogue import AnyPart
 from ....parts.errors import ScenarioError
-from ....parts.expressions import per_client
+from ....parts.expressions import Quantity, per_client
 from ....parts.lazy import Late
 from ....privacy.releases import Calibrated, Guarantee
 from ....problem.capabilities import HasStages

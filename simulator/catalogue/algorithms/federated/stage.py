@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 
 from ....engine.algorithm import StepSize
 from ....engine.optimizers.part import LocalOptax
-from ....parts.base import Config, LocatedError, Part, Quantity, tag
+from ....parts.base import Config, LocatedError, Part, tag
+from ....parts.expressions import Quantity
 from ....parts.lazy import Late
 from ....problem.constants import Constants
 from .abilities import HasNumbers

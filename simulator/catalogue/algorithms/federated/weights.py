@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from ....parts.base import Part, Quantity
+from ....parts.base import Part
 from ....parts.catalogue import AnyPart
 from ....parts.errors import ScenarioError
-from ....parts.expressions import per_client
+from ....parts.expressions import Quantity, per_client
 from ....problem.constants import Constants, measured
 from ....world.protocol_abilities import DrawsClients
 

@@ -79,7 +79,9 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
     ) -> tuple[PipelinedState, Info]:
         registers = client_work.keep(state.registers, state.ahead, event)
         places = self._noted(state.places, event)
-        delay = self._delay_of(problem)
+        shapes = shapes_of(problem.model)
+        assert shapes is not None
+        delay = np.array(self.delays)[stage_of(shapes, len(self.delays))]
         read = self._read(registers, places, event.version, delay)
         samples = client_work.samples_of(event, 1)[0, 0]
         drawn = client_work.training_key(
@@ -117,11 +119,6 @@ class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
         at = event.version % places.size
         slot = jnp.where(event.keep_slot == NO_SLOT, places[at], event.keep_slot)
         return places.at[at].set(slot)
-
-    def _delay_of(self, problem: HorizontalProblem) -> Int[np.ndarray, " P"]:
-        shapes = shapes_of(problem.model)
-        assert shapes is not None
-        return np.array(self.delays)[stage_of(shapes, len(self.delays))]
 
     def _read(
         self,

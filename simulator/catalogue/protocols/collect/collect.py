@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ....parts.base import Config, LocatedError, Quantity
-from ....parts.expressions import per_client
+from ....parts.base import Config, LocatedError
+from ....parts.expressions import Quantity, per_client
 from ....world.clients import Behaviour, Clients, Server
 from ....world.laws.base import Draws, Population
 from ....world.protocol import (

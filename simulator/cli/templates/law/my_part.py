@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from stalesim.simulator.parts.base import Quantity
+from stalesim.simulator.parts.expressions import Quantity
 from stalesim.simulator.world.laws.base import ClientValues, Law
 
 

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from ....parts.base import Config, LocatedError, Quantity
+from ....parts.base import Config, LocatedError
 from ....parts.errors import ScenarioError
-from ....parts.expressions import per_client
+from ....parts.expressions import Quantity, per_client
 from ....world.laws.base import AnyLaw, Law
 from ....world.laws.distributions import Constant
 
