@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from ..parts.base import Part
-from .feature import Feature, JobCourse, Then
+from .cycle import Feature, JobCourse, Then
 from .streams import Purpose
 
 if TYPE_CHECKING:

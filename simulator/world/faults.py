@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from typing_extensions import override
 
-from .feature import Feature, Lossless, Sending
+from .cycle import Feature, Lossless, Sending
 from .streams import Purpose, Streams
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..files.job_steps import JobSteps
 from .clients import Clients, Server
-from .feature import Feature
+from .cycle import Feature
 from .laws.base import AnyLaw
 from .streams import Purpose
 

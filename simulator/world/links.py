@@ -8,7 +8,7 @@ import simpy
 from typing_extensions import override
 
 from .clients import Server
-from .feature import Duration, Feature, JobCourse, Then, Unlimited
+from .cycle import Duration, Feature, JobCourse, Then, Unlimited
 from .laws.base import ClientValues
 from .streams import Purpose
 

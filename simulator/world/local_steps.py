@@ -14,7 +14,7 @@ from ..parts.base import LocatedError
 from ..parts.errors import ScenarioError
 from ..parts.expressions import up
 from .answers import Asking
-from .feature import Duration, Feature, JobCourse, Then
+from .cycle import Duration, Feature, JobCourse, Then
 from .streams import Purpose
 
 if TYPE_CHECKING:

@@ -2,17 +2,12 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from ..files.timeline import Incident, Outcome
-from .cycle import Way
-from .feature import Sending, Then
+from .cycle import Cycle, Sending, Then, Way
 from .streams import Purpose
-
-if TYPE_CHECKING:
-    from .cycle import Cycle
 
 
 class PlannedWay(Way):
@@ -22,7 +17,7 @@ class PlannedWay(Way):
     client's own link.
     """
 
-    def __init__(self, cycle: "Cycle") -> None:
+    def __init__(self, cycle: Cycle) -> None:
         self._cycle, self._world = cycle, cycle.world
         self._env = cycle.world.env
         self._jobs = [0] * cycle.world.num_clients
@@ -135,7 +130,7 @@ class WatchedWay(PlannedWay):
     Whatever was planned for a job is void once it has ended.
     """
 
-    def __init__(self, cycle: "Cycle") -> None:
+    def __init__(self, cycle: Cycle) -> None:
         super().__init__(cycle)
         world = cycle.world
         self._under_way = bytearray(world.num_clients)
@@ -241,7 +236,7 @@ with what to call when its contribution has arrived and when it is gone."""
 class HandedOutWay(WatchedWay):
     """A way on which jobs are done elsewhere, whatever laws say of them."""
 
-    def __init__(self, cycle: "Cycle", hand_out: HandOut) -> None:
+    def __init__(self, cycle: Cycle, hand_out: HandOut) -> None:
         super().__init__(cycle)
         self._hand_out = hand_out
 

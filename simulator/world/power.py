@@ -13,7 +13,7 @@ from ..files.reading.columns import measurements
 from ..parts.errors import DataError
 from ..parts.expressions import SLACK, up
 from .clients import Power, table_mistake
-from .feature import Duration, Feature
+from .cycle import Duration, Feature
 from .laws.base import ClientValues, Population
 from .streams import Purpose
 

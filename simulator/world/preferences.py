@@ -12,7 +12,7 @@ from pydantic import Field
 from ..parts.expressions import SLACK, down
 from .answers import Answers, Asking
 from .clients import Selection
-from .feature import Then
+from .cycle import Then
 from .local_steps import GivenSteps
 from .selection import Pool
 from .streams import Purpose

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from ..parts.errors import ScenarioError
-from .feature import AlwaysThere, Feature
+from .cycle import AlwaysThere, Feature
 from .laws.base import ClientValues, Population
 from .laws.distributions import Parameter
 

@@ -1,4 +1,4 @@
-"""Who begins a job: everyone, selected clients, or arrivals of an open system."""
+"""Who begins a job: selected clients, or arrivals of an open system."""
 
 from functools import partial
 from math import inf
@@ -11,7 +11,7 @@ from ..files.timeline import NO_WORKER, Incident
 from ..parts.errors import ScenarioError
 from ..parts.expressions import per_client
 from .clients import OpenArrivals, Selection
-from .feature import Then
+from .cycle import Everyone, Then
 from .laws.base import Population
 from .streams import Purpose
 
@@ -116,6 +116,12 @@ class Pool:
         """Notes that a client is under way."""
         self._busy[client] = 1
 
+    def crew(self, begin: Then) -> "Selected":
+        """Returns who begins jobs, as the scenario's selection says."""
+        if self.config.arrivals is not None:
+            return OpenSystem(self, begin, self.config.arrivals)
+        return Selected(self, begin)
+
     def _draw(self) -> None:
         n, first = self._num_clients, self._drawn
         self._drawn += BLOCK
@@ -130,39 +136,6 @@ class Pool:
                 drawn = np.minimum(drawn, n - 1)
         self.world.delays.prefetch(drawn)
         self._candidates = drawn[::-1].tolist()
-
-
-class Everyone:
-    """Every client begins its next job when it is done with the one before.
-
-    Args:
-        world: World of the clients.
-        begin: Lets a client begin a cycle.
-
-    Attributes:
-        again: Lets a client whose job is done begin the next, or another in its place.
-    """
-
-    def __init__(self, world: "World", begin: Then) -> None:
-        self._world, self._begin, self.again = world, begin, begin
-
-    def start(self) -> None:
-        """Starts all clients, or as many as may be in flight."""
-        self._world.delays.prefetch_everyone()
-        for client in range(self._world.num_clients):
-            self._begin(client)
-
-    def replace(self, client: int, appear: Then) -> None:
-        """Continues where a job has come to nothing.
-
-        Args:
-            client: Number of its client, from 0.
-            appear: Lets the client ask for work as soon as it is there.
-        """
-        appear(client)
-
-    def leave(self) -> None:
-        """Frees the place of a client that will never work again."""
 
 
 class Selected(Everyone):
@@ -283,13 +256,3 @@ class OpenSystem(Selected):
         if self._in_flight >= self._pool.in_flight:
             return True
         return self._pool.next_present() is None
-
-
-def crew(world: "World", begin: Then) -> Everyone:
-    """Returns who begins jobs, as the scenario's selection says."""
-    pool = world.pool
-    if pool is None:
-        return Everyone(world, begin)
-    if pool.config.arrivals is not None:
-        return OpenSystem(pool, begin, pool.config.arrivals)
-    return Selected(pool, begin)

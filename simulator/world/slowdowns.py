@@ -19,7 +19,7 @@ from ..parts.base import LocatedError, Part
 from ..parts.errors import ScenarioError
 from ..parts.expressions import Quantity
 from .clients import Behaviour, Count
-from .feature import Duration, Feature
+from .cycle import Duration, Feature
 from .delays import ClientGroup
 from .faults import Keyed
 from .laws.base import (

@@ -13,8 +13,17 @@ from simpy.events import NORMAL, URGENT, EventPriority
 from ..files.job_steps import JobSteps
 from ..files.timeline import Incident
 from .clients import Clients, Server
+from .cycle import (
+    AlwaysThere,
+    Cycle,
+    Duration,
+    JobCourse,
+    Lossless,
+    Then,
+    Unlimited,
+    Way,
+)
 from .delays import Delays, Groups
-from .feature import AlwaysThere, Duration, JobCourse, Lossless, Then, Unlimited
 from .features import features, shared_laws
 from .laws.base import AnyLaw, Population, common_tick
 from .preferences import PreferringPool
@@ -141,7 +150,6 @@ def _happen(event: simpy.Event) -> None:
 
 if TYPE_CHECKING:
     from .answers import Answers
-    from .cycle import Cycle, Way
     from .recorders.recorder import Recorder
 
 AnyFeature = TypeVar("AnyFeature")
@@ -234,12 +242,10 @@ class World(Clock):
     def _course(self) -> JobCourse:
         return max((each.course for each in self.features), default=JobCourse.PLAIN)
 
-    def way(self, cycle: "Cycle", *, stops: bool) -> "Way":
+    def way(self, cycle: Cycle, *, stops: bool) -> Way:
         """Returns how clients pass through a cycle, as the features need it."""
         course = JobCourse.WATCHED if stops else self._course
         if course is JobCourse.PLAIN:
-            from .cycle import Way
-
             return Way(cycle)
         from .planned import PlannedWay, WatchedWay
 

@@ -15,9 +15,8 @@ from typing_extensions import override
 
 from ...parts.errors import ScenarioError, UserError
 from ...timelines.simulated import SimulatedTimeline
-from ...world.cycle import Cycle, Way
+from ...world.cycle import Cycle, Then, Way
 from ...world.faults import Losses
-from ...world.feature import Then
 from ...world.links import SharedLink
 from ...world.planned import HandedOutWay
 from ...world.recorders.recorder import Recorder

@@ -7,8 +7,7 @@ from stalesim.simulator.files.timeline import Incident, Outcome
 from stalesim.simulator.parts.stop import Stop
 from stalesim.simulator.timelines.simulated import SimulatedTimeline
 from stalesim.simulator.world.clients import Clients
-from stalesim.simulator.world.cycle import Cycle, Way
-from stalesim.simulator.world.feature import Then
+from stalesim.simulator.world.cycle import Cycle, Then, Way
 from stalesim.simulator.world.laws.distributions import Constant
 from stalesim.simulator.world.planned import HandedOutWay
 from stalesim.simulator.world.workload import Workload

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....world.cycle import Then
 from ....world.faults import Keyed
-from ....world.feature import Then
 from ....world.protocol_abilities import Draw
 from ....world.streams import Purpose
 from ....world.world import World
