@@ -168,20 +168,41 @@ def sampler_of(
     return minibatches(algorithm, seed, pools, protocol, steps=steps)
 
 
-def check_statistics(algorithm: Algorithm, counts: ModelCounts) -> None:
-    """Refuses models that keep statistics of batches for which there is no place.
+def check_statistics(
+    algorithm: Algorithm, counts: ModelCounts, sampler: Sampler, *, own_work: bool
+) -> None:
+    """Refuses statistics of batches that have no place, or would count padding.
+
+    Args:
+        algorithm: The algorithm of the scenario.
+        counts: Of a model that keeps statistics of batches.
+        sampler: The minibatches of the run.
+        own_work: Whether a function of the user's own computes the gradients.
 
     Raises:
         ScenarioError: One line with the rule and the remedy.
     """
     if isinstance(algorithm, KeepsStatistics):
         algorithm.check_model(counts)
-    elif counts.num_statistics:
+    else:
         raise ScenarioError(
             f"problem.model must keep no statistics of batches for the algorithm "
             f"{tag(type(algorithm))!r}, which has no place for them, got "
             f"{counts.num_statistics} numbers; normalise layers or groups, or take "
             f"sgd, fed_async, fed_buff or psgd"
+        )
+    if own_work:
+        raise ScenarioError(
+            f"problem.model must keep no statistics of batches with problem.work, "
+            f"which returns gradients alone, got {counts.num_statistics} numbers; "
+            f"normalise layers or groups"
+        )
+    if sampler.own_steps is not None:
+        raise ScenarioError(
+            "problem.model must keep no statistics of batches where clients have "
+            "batches or steps of their own (local_epochs, speeds, or fewer samples "
+            f"than a batch of {sampler.size}), whose padding they would count; give "
+            "all local_steps and a smaller batch, or normalise layers or groups"
         )
 
 

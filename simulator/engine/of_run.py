@@ -84,15 +84,10 @@ def set_up(run: Run) -> RunSetup:
     learned, shared = _shared(run)
     learned.check_metrics(scenario.evaluate.metrics)
     counts, exchanged = learned.counts, learned.num_exchanged
-    check_statistics(algorithm, counts)
     sampler = sampler_of(algorithm, run.seed, shared.pools, protocol)
-    if counts.num_statistics and sampler.own_steps is not None:
-        raise ScenarioError(
-            "problem.model must keep no statistics of batches where clients have "
-            "batches or steps of their own (local_epochs, speeds, or fewer samples "
-            f"than a batch of {sampler.size}), whose padding they would count; give "
-            "all local_steps and a smaller batch, or normalise layers or groups"
-        )
+    if counts.num_statistics:
+        own_work = scenario.problem.work is not None
+        check_statistics(algorithm, counts, sampler, own_work=own_work)
     num_samples, num_features = shared.data.x_train.shape
     shape = ProblemShape(
         num_samples=num_samples,

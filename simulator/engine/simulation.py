@@ -28,7 +28,7 @@ from ..problem.own_work import OwnWork
 from ..scenario.scenario import Scenario, check_amounts
 from ..scenario.study import Run
 from ..timelines import cached
-from ..world.answers import OF_CLIENTS
+from ..world.answers import OF_CLIENTS, AnswerLog
 from . import compiler
 from . import execute as execution
 from .client_work import Divided
@@ -123,10 +123,10 @@ def _with_numerics(setup: RunSetup) -> Prepared:
     constants = _constants(setup)
     numerics.check_functions(metrics)
     problem = numerics.problem(metrics, bias=not isinstance(algorithm, SumsOutputs))
-    _refuse_uneven_statistics(setup, problem)
     _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
-    _refuse_feedback(setup)
+    if setup.timeline.answer_log is not None:
+        _refuse_feedback(setup, setup.timeline.answer_log)
     kernel = algorithm.make(setup, constants)
     if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
@@ -150,27 +150,6 @@ def _confirm(scenario: Scenario) -> None:
         inputs.confirm(part, key)
 
 
-def _refuse_uneven_statistics(setup: RunSetup, problem: DeviceProblem) -> None:
-    """Refuses statistics of batches where some of these are padded."""
-    uneven = setup.sampler.own_samples is not None
-    model = getattr(problem, "model", None)
-    statistics = getattr(model, "num_statistics", 0)
-    if statistics and setup.scenario.problem.work is not None:
-        raise ScenarioError(
-            f"problem.model must keep no statistics of batches with problem.work, "
-            f"which returns gradients alone, got {statistics} numbers; normalise "
-            f"layers or groups"
-        )
-    if uneven and statistics:
-        raise ScenarioError(
-            "algorithm.batch must be one that every client can fill, without "
-            "local_epochs, for a model that keeps statistics of batches, got "
-            f"{setup.scenario.algorithm.batch} for shares of "
-            f"{min(setup.shares.num_samples)} samples and more; lower it, or normalise "
-            "groups"
-        )
-
-
 def _refuse_waves(scenario: Scenario) -> None:
     """Refuses waves of an algorithm whose rows are not divided."""
     divides = isinstance(scenario.algorithm, DividesRows)
@@ -182,11 +161,9 @@ def _refuse_waves(scenario: Scenario) -> None:
         )
 
 
-def _refuse_feedback(setup: RunSetup) -> None:
+def _refuse_feedback(setup: RunSetup, log: AnswerLog) -> None:
     """Refuses questions that the numerics do not answer."""
-    log, scenario = setup.timeline.answer_log, setup.scenario
-    if log is None:
-        return
+    scenario = setup.scenario
     of_clients = [each for each in log.asks if each in OF_CLIENTS]
     if of_clients and not isinstance(scenario.algorithm, HasStages):
         raise ScenarioError(
@@ -259,7 +236,8 @@ def check(run: Run) -> None:
         setup.learning.numerics.check_functions(scenario.evaluate.metrics)
         _refuse_coupled_rows(setup)
     _refuse_waves(scenario)
-    _refuse_feedback(setup)
+    if setup.timeline.answer_log is not None:
+        _refuse_feedback(setup, setup.timeline.answer_log)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

@@ -1,6 +1,5 @@
 """Accounting for the clients' privacy, and limits of how much of it is spent."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -13,6 +12,7 @@ from ..problem.capabilities import StoresEmbeddings, noise_of
 
 if TYPE_CHECKING:
     from ..engine.algorithm import Algorithm
+    from .scenario import Scenario
 
 Name = Annotated[str, AnyName("accountants")]
 
@@ -64,15 +64,10 @@ class Privacy(Config):
         return tuple(dict.fromkeys((*first, *usual)))
 
 
-def check_privacy(
-    privacy: Privacy | None,
-    algorithm: "Algorithm",
-    *,
-    replays: bool,
-    asks: Sequence[str] = (),
-) -> None:
+def check_privacy(scenario: "Scenario") -> None:
     """Refuses accounting that does not fit what is sent."""
-    noise = noise_of(algorithm)
+    privacy, algorithm = scenario.privacy, scenario.algorithm
+    asks, replays, noise = scenario.asks, scenario.replays, noise_of(algorithm)
     law, known = noise.noise_law, noise.calibrated
     if noise.noise_by_commit and asks:
         raise LocatedError(

@@ -21,6 +21,7 @@ from ..problem.capabilities import (
     HasStages,
     StoresEmbeddings,
     SumsOutputs,
+    noise_of,
 )
 from ..problem.data.parts import Data
 from ..problem.models.linear.part import Linear
@@ -260,9 +261,9 @@ class Scenario(BaseScenario):
         if self._pairing is not None:
             self._check_pairing()
         self.algorithm.check(self.problem, self.protocol)
-        check_privacy(
-            self.privacy, self.algorithm, replays=self.replays, asks=self.asks
-        )
+        noise = noise_of(self.algorithm)
+        if self.privacy or noise.noise_law or noise.calibrated:
+            check_privacy(self)
         self._check_evaluation()
         if self.tune is not None:
             tuning.check(self.tune, self.evaluate.metrics, self.stop)

@@ -229,15 +229,11 @@ def simulate(
         scenario = overrides.apply(_entries(scenario), f"{key}={text}", {}, Scenario)
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
-    scenario = with_objects(
-        scenario_from(scenario),
-        model=model,
-        loss=loss,
-        server=server,
-        work=work,
-        weights=weights,
-        evaluate=evaluate,
-    )
+    scenario = scenario_from(scenario)
+    objects = {"model": model, "loss": loss, "server": server}
+    objects |= {"work": work, "weights": weights, "evaluate": evaluate}
+    if any(each is not None for each in objects.values()):
+        scenario = with_objects(scenario, **objects)
     refuse_untuned(scenario)
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     refuse_others(path)  # before a lock is put there

@@ -34,7 +34,7 @@ def plan(upload_bytes: int = 4, download_bytes: int = 4) -> SimulatedTimeline:
 
 def tables(played: SimulatedTimeline, memory: Memory) -> JobTables:
     writer: Any = memory
-    return JobTables(0, played, writer, lambda jobs: None, lambda jobs: None)
+    return JobTables(0, played, writer, lambda jobs: None)
 
 
 @pytest.mark.parametrize("before", [0, 1, 3])

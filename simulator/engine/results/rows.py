@@ -377,7 +377,6 @@ class JobTables:
         run: number of the run in its study.
         played: the run's timeline.
         writer: of the study's tables; None to count alone.
-        send: hears the jobs, for the account of their messages.
         apply: hears the jobs.
 
     Attributes:
@@ -390,11 +389,9 @@ class JobTables:
         run: int,
         played: RunTimeline,
         writer: Writer | None,
-        send: Callable[[Jobs], None],
         apply: Callable[[Jobs], None],
     ) -> None:
-        self._run, self._played, self._writer, self._send = run, played, writer, send
-        self._apply = apply
+        self._run, self._played, self._writer, self._apply = run, played, writer, apply
         self.started = np.zeros(played.num_clients, np.int64)
         self.sent = np.zeros(played.num_clients, np.int64)
         self._per_job = np.ones((played.num_clients, 2), np.int64)
@@ -437,7 +434,6 @@ class JobTables:
         self._jobs += jobs.client.size
         np.add.at(self.started, jobs.client, 1)
         np.add.at(self.sent, jobs.client[~np.isnan(jobs.sent_time)], 1)
-        self._send(jobs)
         self._apply(jobs)
         if self._writer is None:
             return

@@ -60,6 +60,15 @@ class PrivacyTables:
         """Whether the uploads are perturbed embeddings."""
         return self._perturbation is not None
 
+    def add(self, record: Record) -> None:
+        """Accounts for a record's uploads, up to each evaluation and after the last."""
+        done = 0
+        for upto, point, _ in record.evaluations:
+            self.release(record, done, upto)
+            done = upto
+            self.evaluate(point.time)
+        self.release(record, done, record.rows.version.size)
+
     def release(self, record: Record, first: int, last: int) -> None:
         """Accounts for every upload in some rows (equation 15 counts messages sent)."""
         if self._perturbation is None:
@@ -194,15 +203,17 @@ class Results:
         )
         whole = writer if scenario.record == "everything" else None
         self._commits = rows.CommitTable(run, whole, at_once)
-        self._privacy = PrivacyTables(setup, writer)
+        perturbs = isinstance(method, StoresEmbeddings) and method.embedding_noise
+        accounts = bool(perturbs or setup.guarantees)
+        self._privacy = PrivacyTables(setup, writer) if accounts else None
         # No one can record it without the numerics.
         self._recorded = whole if played.answer_log is not None else None
         self._num_rows = self._contributions = 0
         self._ending = Ending(played.num_clients, played.least_clients)
-        self._jobs = JobTables(run, played, whole, self._privacy.send, self._apply)
+        self._jobs = JobTables(run, played, whole, self._apply)
         self._parts = {
             "staleness": self._staleness,
-            "privacy": self._privacy,
+            **({"privacy": self._privacy} if self._privacy else {}),
             "jobs": self._jobs,
             "commits": self._commits,
             "ending": self._ending,
@@ -232,6 +243,8 @@ class Results:
         self.commits = self._last.commits
 
     def _apply(self, jobs: Jobs) -> None:
+        if self._privacy is not None:
+            self._privacy.send(jobs)
         self._commits.apply(jobs)
         self._staleness.apply(jobs)
 
@@ -273,7 +286,8 @@ class Results:
         self._add_clients()
         for columns in self._staleness.histograms(self._run):
             self._writer.append("staleness", columns)
-        self._privacy.finish()
+        if self._privacy is not None:
+            self._privacy.finish()
         stop = self.stop or StopReason.INTERRUPTED
         return {
             "stop_reason": self._ending.words(stop),
@@ -284,19 +298,16 @@ class Results:
             "virtual_s": self._last.time,
             "commits_at_once": self._played.cadence.commits_at_once,
             **self._played.samples_noted,
-            "privacy": self._privacy.describe(),
+            "privacy": self._privacy and self._privacy.describe(),
             **({"tariffs": self._played.tariffs} if self._played.tariffs else {}),
         }
 
     def _add_evaluations(self, record: Record) -> None:
-        done = 0
-        for upto, point, metrics in record.evaluations:
-            self._privacy.release(record, done, upto)
-            done = upto
-            self._privacy.evaluate(point.time)
+        if self._privacy is not None:
+            self._privacy.add(record)
+        for _, point, metrics in record.evaluations:
             self._last = point
             self._add_evaluation(point, metrics)
-        self._privacy.release(record, done, record.rows.version.size)
         if record.located:
             self._last = self._last._replace(
                 time=float(record.rows.time[-1]),
@@ -363,7 +374,9 @@ class Results:
     def _add_clients(self) -> None:
         clients = self._played.num_clients
         work, embeddings = self._staleness.contributions, self._staleness.embeddings
-        perturbed = self._privacy.perturbed
+        sent = self._jobs.sent
+        if self._privacy is not None and self._privacy.perturbed:
+            sent = self._privacy.releases
         everyone = np.arange(clients, dtype=np.int32)
         called = {"client_label": Categorical(everyone, self._labels)}
         columns = {
@@ -379,7 +392,7 @@ class Results:
             "num_applied": work.count.astype(np.int64),
             "staleness_mean": work.mean(),
             "staleness_max": work.largest,
-            "releases": self._privacy.releases if perturbed else self._jobs.sent,
+            "releases": sent,
         }
         if embeddings is not None:
             columns["embedding_staleness_mean"] = embeddings.mean()
