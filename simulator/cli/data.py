@@ -69,8 +69,8 @@ def list_() -> None:
             checksum = file.checksum or "checksum not known"
             size = "size not known" if file.size is None else files.shown(file.size)
             out.say(f"    file: {file.name}, {size}, {checksum}")
-        for copy in published.copies:
-            out.say(f"    known copy: {copy.name}, {copy.origin}")
+        for its_name, copy in published.copies.items():
+            out.say(f"    known copy: {its_name}, {copy.origin}")
     path()
 
 

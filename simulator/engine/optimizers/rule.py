@@ -1,6 +1,6 @@
 """What makes a direction of a gradient, to be multiplied by a step size; its states."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -159,20 +159,10 @@ def transformation(config: Direction) -> "optax.GradientTransformation":
             return optax.scale_by_rms(decay=second, eps=small)
 
 
-class DelayedState(NamedTuple):
-    """The momentum, and what has come since it was renewed.
-
-    Attributes:
-        momentum: m.
-        buffer: Sum of the updates' gradients of this period.
-    """
-
-    momentum: Vector
-    buffer: Vector
-
-
 class DelayedNesterovRule(UpdateRule):
     """Steps of 1 / N of each gradient, and of the momentum by the shares of a period.
+
+    Its state is the momentum m, and the sum of this period's gradients.
 
     Attributes:
         config: Its options.
@@ -183,35 +173,39 @@ class DelayedNesterovRule(UpdateRule):
 
     config: DelayedNesterov = eqx.field(static=True)
 
-    def init(self, weights: Vector, arrays: ModelArrays | None) -> DelayedState:
-        return DelayedState(jnp.zeros_like(weights), jnp.zeros_like(weights))
+    def init(
+        self, weights: Vector, arrays: ModelArrays | None
+    ) -> tuple[Vector, Vector]:
+        return jnp.zeros_like(weights), jnp.zeros_like(weights)
 
     def update(
         self,
         gradient: Vector,
-        state: DelayedState,
+        state: tuple[Vector, Vector],
         weights: Vector,
         count: Int[Array, ""],
         arrays: ModelArrays | None,
-    ) -> tuple[Vector, DelayedState]:
+    ) -> tuple[Vector, tuple[Vector, Vector]]:
         config = self.config
         period, decay, spread = config.period, config.decay, config.spread
         last = (count + 1) % period == 0
-        before, buffer = state.momentum, state.buffer + gradient
+        before, buffer = state
+        buffer = buffer + gradient
         renewed = decay * before + buffer / period
         momentum = jnp.where(last, renewed, before)
         share = jnp.where(last, 1 - spread * (period - 1), spread)
         direction = (share * decay).astype(momentum.dtype) * momentum
         left = jnp.where(last, jnp.zeros_like(buffer), buffer)
-        return direction + gradient / period, DelayedState(momentum, left)
+        return direction + gradient / period, (momentum, left)
 
     def ahead(
-        self, weights: Vector, state: DelayedState, step_size: Float[Array, ""]
+        self, weights: Vector, state: tuple[Vector, Vector], step_size: Float[Array, ""]
     ) -> Vector:
         if not self.config.look_ahead:
             return weights
+        momentum, _ = state
         step = (step_size * self.config.decay).astype(weights.dtype)
-        return weights - step * state.momentum
+        return weights - step * momentum
 
 
 def rule_of(

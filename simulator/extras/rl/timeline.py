@@ -5,7 +5,6 @@ there are as many as the largest staleness asks for, and one for the current ver
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -42,7 +41,6 @@ MOST_SAMPLES = 5_000_000
 """Samples that a run trains at most, since its world is played and kept as a whole."""
 
 
-@dataclass(frozen=True)
 class RolloutTimeline(SimulatedTimeline):
     """The timeline of slots, a queue and a trainer; the world is played as a whole."""
 

@@ -36,20 +36,6 @@ class PublishedFile(NamedTuple):
     urls: tuple[str, ...] = ()
 
 
-class KnownCopy(NamedTuple):
-    """Files of a set's format that hold something else, and what they are called.
-
-    Attributes:
-        name: Name in tables and figures, such as `mnist (zip)`.
-        origin: Where the files come from, and what was done to them.
-        checksums: Checksums of all of them.
-    """
-
-    name: str
-    origin: str
-    checksums: tuple[str, ...]
-
-
 class Published(NamedTuple):
     """What is known of a data set.
 
@@ -59,7 +45,8 @@ class Published(NamedTuple):
         files: Its files; none of a set that is only bundled.
         by_hand: How to get the files that have no URL, "" where all have one.
         bundled: Name of the library that a set, or a part of it, comes with.
-        copies: Other files that may stand in their place.
+        copies: Other files that may stand in their place, by what a set that is read
+            from them is called in tables and figures, such as `usps (zip)`.
     """
 
     origin: str
@@ -67,7 +54,7 @@ class Published(NamedTuple):
     files: tuple[PublishedFile, ...] = ()
     by_hand: str = ""
     bundled: str = ""
-    copies: tuple[KnownCopy, ...] = ()
+    copies: Mapping[str, "Published"] = {}
 
     @property
     def downloads(self) -> tuple[PublishedFile, ...]:
@@ -111,10 +98,10 @@ def called(name: str, published: Published, paths: Mapping[str, Path]) -> str:
     others = [p for role, p in paths.items() if not is_published(p, role, published)]
     if not published.files or not others:
         return name
-    for copy in published.copies:
-        known = set(copy.checksums)
+    for its_name, copy in published.copies.items():
+        known = {file.checksum for file in copy.files}
         if all(known & checksums(path, known) for path in others):
-            return copy.name
+            return its_name
     named = others[0].with_name(SOURCE)
     return _named(named, name) if named.is_file() else f"{name} (other copy)"
 

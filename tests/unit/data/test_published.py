@@ -11,7 +11,6 @@ from stalesim.simulator.catalogue.data import idx
 from stalesim.simulator.catalogue.data.mnist import Mnist
 from stalesim.simulator.files.reading.published import (
     SOURCE,
-    KnownCopy,
     Published,
     PublishedFile,
     called,
@@ -27,6 +26,7 @@ def checksum(content: bytes, algorithm: str = "md5") -> str:
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
 
+OLD = PublishedFile("a", checksum(b"x")), PublishedFile("b.gz", checksum(b"y"))
 RECORD = Published(
     "a page",
     "a licence",
@@ -35,7 +35,7 @@ RECORD = Published(
         PublishedFile("b.gz", checksum(b"?", "sha256"), 9, checksum(b"b")),
         PublishedFile("c", size=3),
     ),
-    copies=(KnownCopy("set (old)", "elsewhere", (checksum(b"x"), checksum(b"y"))),),
+    copies={"set (old)": Published("elsewhere", "a licence", OLD)},
 )
 
 
@@ -112,6 +112,7 @@ def test_records_are_complete(name: str) -> None:
         assert file.checksum or not file.urls
         assert all(url.rpartition("/")[2] == file.name for url in file.urls)
     listed = [file.checksum for file in record.files if file.checksum]
-    listed += [one for copy in record.copies for one in copy.checksums]
+    copied = (file for copy in record.copies.values() for file in copy.files)
+    listed += [file.checksum for file in copied]
     assert len({*listed}) == len(listed)
     assert record.downloads or record.by_hand or record.bundled

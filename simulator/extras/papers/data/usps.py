@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
 from ....files.reading import files
-from ....files.reading.published import KnownCopy, Published, PublishedFile
+from ....files.reading.published import Published, PublishedFile
 from ....parts.errors import DataError
 from ....problem.data import base
 from ....problem.data.base import Dataset
@@ -31,17 +31,17 @@ PUBLISHED = Published(
             TEST, "md5:8ea070ee2aca1ac39742fdd1ef5ed118", urls=(f"{PAGE}{TEST}",)
         ),
     ),
-    copies=(
-        KnownCopy(
-            "usps (zip)",
-            "zip.train and zip.test of R's package ElemStatLearn, rewritten as text "
-            "of the LIBSVM format",
-            (
-                "md5:20f008785c70c0f3a1b712bcab5c4115",
-                "md5:e7a58aa0b6761b277064adff9a96a893",
+    copies={
+        "usps (zip)": Published(
+            "zip.train and zip.test of R's package ElemStatLearn, rewritten as text of "
+            "the LIBSVM format",
+            licence="that of the published files",
+            files=(
+                PublishedFile("usps", "md5:20f008785c70c0f3a1b712bcab5c4115"),
+                PublishedFile("usps.t", "md5:e7a58aa0b6761b277064adff9a96a893"),
             ),
         ),
-    ),
+    },
 )
 OFFICIAL = {file.checksum.removeprefix("md5:"): file.name for file in PUBLISHED.files}
 """Name of the official files, by their md5."""

@@ -4,11 +4,10 @@ Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by t
 trainer's; `right` actions; and `reward`.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, DTypeLike, Float, Int, Key, Num
+from typing_extensions import override
 
 from ....problem.horizontal import HorizontalProblem
 from ....problem.models.base import Classifier
@@ -80,16 +79,17 @@ def weighted(
     return ratio, limited
 
 
-class OfClasses(NamedTuple):
-    """An action is one of the classes."""
+class OfClasses:
+    """An action is one of the classes, whose logits are the outputs of a model."""
 
-    model: Classifier
+    def __init__(self, model: Classifier) -> None:
+        self._model = model
 
     def draw(
         self, weights: Float[Array, "..."], x: Float[Array, " P"], key: Key[Array, ""]
     ) -> tuple[Int[Array, ""], Float[Array, ""]]:
         """Returns an action, and the logarithm of its chance."""
-        chances = log_policy(self.model, weights, x[None])
+        chances = log_policy(self._model, weights, x[None])
         action = drawn(chances, jax.random.uniform(key, (1,), x.dtype))
         return action[0], taken(chances, action)[0]
 
@@ -100,7 +100,7 @@ class OfClasses(NamedTuple):
         actions: Int[Array, " B"],
     ) -> Float[Array, " B"]:
         """Returns the logarithm of each action's chance."""
-        return taken(log_policy(self.model, weights, x), actions)
+        return taken(log_policy(self._model, weights, x), actions)
 
     def right(self, y: Num[Array, " B"]) -> Num[Array, " B"]:
         """Returns the right actions of some rows, given their labels."""
@@ -113,26 +113,27 @@ class OfClasses(NamedTuple):
         return (actions == y).astype(dtype)
 
 
-class OfAnswers(NamedTuple):
+class OfAnswers(OfClasses):
     """An action is an answer, whose tokens are drawn given all that stands before.
 
-    Attributes:
+    Args:
         model: Model whose outputs are the logits of the token after each of a row.
         length: Tokens of an answer, L, which are a row's last labels.
     """
 
-    model: Classifier
-    length: int
+    def __init__(self, model: Classifier, length: int) -> None:
+        super().__init__(model)
+        self._length = length
 
+    @override
     def draw(
         self, weights: Float[Array, "..."], x: Float[Array, " T"], key: Key[Array, ""]
     ) -> tuple[Int[Array, " L"], Float[Array, " L"]]:
-        """Returns an answer's tokens, and the logarithms of their chances."""
-        uniform = jax.random.uniform(key, (self.length,), x.dtype)
-        first = x.size - self.length
+        uniform = jax.random.uniform(key, (self._length,), x.dtype)
+        first = x.size - self._length
         tokens, logs = [], []
-        for place in range(self.length):
-            chances = log_policy(self.model, weights, x[None])[:, first + place, None]
+        for place in range(self._length):
+            chances = log_policy(self._model, weights, x[None])[:, first + place, None]
             token = drawn(chances, uniform[place, None])
             tokens.append(token[0])
             logs.append(taken(chances, token)[0])
@@ -140,32 +141,32 @@ class OfAnswers(NamedTuple):
                 x = x.at[first + place + 1].set(token[0].astype(x.dtype))
         return jnp.stack(tokens), jnp.stack(logs)
 
+    @override
     def log_chance(
         self,
         weights: Float[Array, "..."],
         x: Float[Array, "B T"],
         actions: Int[Array, "B L"],
     ) -> Float[Array, "B L"]:
-        """Returns the logarithm of each token's chance after those before it."""
-        first = x.shape[1] - self.length
+        first = x.shape[1] - self._length
         x = x.at[:, first + 1 :].set(actions[:, :-1].astype(x.dtype))
-        chances = log_policy(self.model, weights, x)
+        chances = log_policy(self._model, weights, x)
         of_answers = chances.reshape(-1, *x.shape)[:, :, first:]
         found = taken(of_answers.reshape(len(chances), -1), actions.reshape(-1))
         return found.reshape(actions.shape)
 
+    @override
     def right(self, y: Num[Array, "B T"]) -> Num[Array, "B L"]:
-        """Returns the right answers of some rows, given their labels."""
-        return y[:, -self.length :]
+        return y[:, -self._length :]
 
+    @override
     def reward(
         self, actions: Int[Array, "B L"], y: Num[Array, "B T"], dtype: DTypeLike
     ) -> Float[Array, " B"]:
-        """Returns 1 for each answer all of whose tokens are right, else 0."""
         return (actions == self.right(y)).all(axis=1).astype(dtype)
 
 
-def policy_of(problem: HorizontalProblem) -> OfClasses | OfAnswers:
+def policy_of(problem: HorizontalProblem) -> OfClasses:
     """Returns the policy that a problem's model is."""
     if problem.answer:
         return OfAnswers(problem.model, problem.answer)
