@@ -113,9 +113,8 @@ def work(
 
     Raises:
         StudyError: the disk is full, the folder cannot be written, or the session
-            that planned the task is over, or this process has another program.
+            that planned the task is over.
     """
-    origins.check_worker(task.program)
     with ONE_AT_A_TIME, contextlib.ExitStack() as held:
         with explained(folder):
             disk.make(folder / LOCKS)
@@ -394,6 +393,7 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
+    origins.check_worker(task.program)
     mine = np.memmap(shared, np.float64, "r+").reshape(-1, 2)[place]
     mine[0] = STARTED
 

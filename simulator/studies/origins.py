@@ -137,16 +137,11 @@ def check_program(folder: Path, manifest: Manifest, read: Inputs) -> None:
         )
 
 
-def programs(read: Inputs) -> dict[str, str | None]:
-    """Returns what tells apart the programs by which processes execute runs."""
-    return program((*LIBRARIES, *read.libraries))
-
-
 def check_worker(planned: Mapping[str, str | None]) -> None:
     """Refuses to execute runs by another program than the one that planned them.
 
     Args:
-        planned: What `programs` has returned there; nothing if any program may.
+        planned: `Task.program`; nothing if any program may.
     """
     here = program(tuple(name for name in planned if name != CODE))
     for name, was in planned.items():

@@ -44,8 +44,7 @@ class Task(NamedTuple):
             never.
         inputs: Files and modules that the study's runs read.
         batches: Batches of a job that its program has room for, at least.
-        program: Libraries and code by which alone it may be executed, as
-            `origins.programs` has them; by default any.
+        program: Libraries and code by which alone it may be executed; by default any.
     """
 
     mode: str

@@ -19,7 +19,7 @@ from ..catalogue.data.own_arrays import Npz
 from ..files import inputs
 from ..files.reading import files
 from ..files.reading.archive import packed
-from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load
+from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load, program
 from ..files.study.disk import explained, locked, replace
 from ..parts import functions
 from ..parts.errors import ScenarioError, StudyError, one_line
@@ -79,8 +79,6 @@ def with_objects(
             )
         named = functions.hand_over("server", server)
         changes["server"] = {"width": had.width, "views": had.views, "build": named}
-    if not changes:
-        return scenario
     tree = _entries(scenario)
     return validated({**tree, "problem": {**tree["problem"], **changes}})
 
@@ -449,7 +447,7 @@ def of_session(
         "inputs": folder.inputs,
         "checkpoint_s": checkpoint_s,
         "session": session,
-        "program": origins.programs(folder.inputs),
+        "program": program((*origins.LIBRARIES, *folder.inputs.libraries)),
     }
     return [task._replace(**here) for task in tasks]
 

@@ -20,7 +20,7 @@ from ..files.study import (
     parts,
 )
 from ..files.study.disk import LOCK, PARTIAL, explained
-from ..files.study.manifest import NAME, Manifest
+from ..files.study.manifest import NAME, Manifest, Provenance
 from ..files.study.study import SHARED, journal_session
 from ..parts.errors import StudyError
 from ..parts.json_text import Tree
@@ -196,17 +196,9 @@ class StudyFolder(StudySession):
             shared: Whether any processes may take the tasks, by this folder alone.
         """
         known = None if self.is_new else self.manifest
-        files = known["parts"] if known else {}
-        if known:
-            self._end_sharing(known)
         of_run = {run.number: task for task in tasks for run in task.runs}
-        if self.repeated or self._spoilt:
-            self._forget({*of_run} & {*self._entries}, files)
         writers = {task_name(task.number) for task in tasks}
-        # Rows of a task that is executed again would otherwise be counted twice.
-        for mine in files.values():
-            for file in [file for file in mine if file.split("-")[1] in writers]:
-                del mine[file]
+        files = self._kept(known, {*of_run}, writers) if known else {}
         planned = {
             run.number: planning.entry_of(run, of_run[run.number])
             for run in runs
@@ -243,13 +235,9 @@ class StudyFolder(StudySession):
             "parts": files,
         }
         if known:
-            for name in ("inputs", "modules"):
-                manifest[name] |= known.get(name, {})
-            manifest["working_folder"] = known.get("working_folder", "")
             if regrouped is None:
                 manifest["regrouped"] = known.get("regrouped", [])
-            again = {key: value for key, value in here.items() if key != "environment"}
-            manifest["continued"] = [*known.get("continued", ()), again]
+            _continue(manifest, known, here)
         if shared:
             manifest[SHARED] = session
         with explained(self.path):
@@ -266,6 +254,20 @@ class StudyFolder(StudySession):
                 self.disk.make(claims_of(self.path, session))
         kept = writers & {*self.disk.names(self.path / CHECKPOINTS)}
         self.tidy(kept)
+
+    def _kept(self, known: Manifest, runs: set[int], writers: set[str]) -> Files:
+        """Returns the files that stay where a study is continued.
+
+        Rows of a task that is executed again would otherwise be counted twice.
+        """
+        self._end_sharing(known)
+        files = known["parts"]
+        if self.repeated or self._spoilt:
+            self._forget(runs & {*self._entries}, files)
+        for mine in files.values():
+            for file in [file for file in mine if file.split("-")[1] in writers]:
+                del mine[file]
+        return files
 
     def _end_sharing(self, known: Manifest) -> None:
         """Ends a shared session, whose processes can change nothing from here on."""
@@ -357,6 +359,15 @@ def refuse_others(folder: Path, disk: Disk = DISK) -> None:
             f"{folder}: must be new or empty, or hold a study, but holds other files; "
             f"choose another folder by --out"
         )
+
+
+def _continue(manifest: Manifest, known: Manifest, here: Provenance) -> None:
+    """Adds what a study's manifest has said so far, and who continues it."""
+    for name in ("inputs", "modules"):
+        manifest[name] |= known.get(name, {})
+    manifest["working_folder"] = known.get("working_folder", "")
+    again = {key: value for key, value in here.items() if key != "environment"}
+    manifest["continued"] = [*known.get("continued", ()), again]
 
 
 def _is_left(name: str) -> bool:

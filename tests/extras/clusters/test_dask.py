@@ -143,7 +143,7 @@ def test_a_process_of_another_program_executes_nothing(
     assert set(origins.LIBRARIES) < set(tasks[0].program)
     other = tasks[0]._replace(program={**tasks[0].program, name: "0"})
     with pytest.raises(StudyError, match=r"must have the program .* not 0; start it"):
-        executors.work(other, tmp_path / "s")
+        executors._work_elsewhere(0, 0, other, tmp_path / "s", tmp_path / "progress")
     assert not list((tmp_path / "s").glob("*/part-*"))
 
 
