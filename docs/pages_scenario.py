@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from stalesim.simulator.scenario import dialect
-from stalesim.simulator.scenario.synonyms import KEYS
+from stalesim.simulator.scenario.synonyms import KEYS, Synonyms
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
@@ -273,10 +273,10 @@ class _Writer:
         """Yields the shortest example of a part that scenarios and pages have."""
         if name not in self._kind_of:
             return
-        check, fit = self._classes[name].model_validate, []
+        own, fit = self._classes[name], []
         for tree in _written().get(self._title(name).strip("`"), ()):
             with suppress(ValueError):
-                check(tree)
+                own.model_validate(tree := Synonyms(own).replaced(tree))
                 names = {k: self._worded(name, k).split("`")[1] for k in tree}
                 fit.append(_dumped({names[k]: of for k, of in tree.items()}))
         if fit:
