@@ -15,8 +15,9 @@ from typing import Any
 
 import yaml
 
+from stalesim.simulator.parts.errors import documented
 from stalesim.simulator.scenario import dialect
-from stalesim.simulator.scenario.synonyms import KEYS, Synonyms
+from stalesim.simulator.scenario.synonyms import Synonyms
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
@@ -202,13 +203,8 @@ class _Writer:
 
     def _worded(self, name: str, key: str) -> str:
         """Returns a key of a class, behind the field's word for it."""
-        known = self._definitions[name].get("properties", {}).keys()
-        words = [
-            f"`{word}` or "
-            for word, (ours, *others) in KEYS.items()
-            if ours == key != "law" and word not in known and known >= {*others}
-        ]
-        return f"{''.join(words)}`{key}`"
+        word = documented(self._definitions[name].get("properties", {})).get(key)
+        return f"`{word}` or `{key}`" if word else f"`{key}`"
 
     def _repeated(self, kind: str) -> dict[str, str]:
         """Returns the lines that three parts of a kind share, the commonest each."""

@@ -142,7 +142,7 @@ def run(
     Runs that are complete are skipped. So an interrupted study continues,
     and you can add replicates, variants or points to a study.
 
-    Override values by -s algorithm.step_size=0.1. A mapping is merged,
+    Override values by -s algorithm.learning_rate=0.1. A mapping is merged,
     {} empties it, and null removes an entry.
 
     --until-decided judges the claims after 10, 14 and 20 replicates.
