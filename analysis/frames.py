@@ -255,7 +255,7 @@ def described(study: Study, metric: str) -> Metric:
     if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
         raise StudyError(
             f"metric {metric!r} must be a known one, to say which way is better; "
-            f"register the module that has it (stalesim.register, or --import)"
+            f"register the module that has it (stalesim.register, or --plugin)"
         )
     return Metric(metric, "")
 

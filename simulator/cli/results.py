@@ -22,7 +22,10 @@ def _venues(incomplete: str) -> list[str]:
     return [name for name in VENUES if name.startswith(incomplete)]
 
 
-@app.command(rich_help_panel="Results")
+@app.command(
+    rich_help_panel="Results",
+    context_settings=console.renamed({"map": "winner-map"}),
+)
 def plot(
     folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     form: Formats = None,
@@ -46,7 +49,7 @@ def plot(
     maps: Annotated[
         list[str] | None,
         typer.Option(
-            "--map",
+            "--winner-map",
             metavar="A/B",
             help="Also map which variant wins (repeatable)",
         ),
@@ -65,7 +68,7 @@ def plot(
 ) -> None:
     """Draw the standard figures into the study's folder.
 
-    --map shows which variant is first at the target, over two swept keys.
+    --winner-map shows which variant is first at the target, over two swept keys.
     """
     from ..files import study as trace
 

@@ -137,7 +137,7 @@ def new_(
     (file,) = (path for path in paths if path.suffix == ".yaml")
     parts = [path for path in paths if path.suffix == ".py" and path != test]
     learns = "problem:" in file.read_text(encoding="utf-8")
-    called = " ".join(["stalesim", *(f"--import {path}" for path in parts)])
+    called = " ".join(["stalesim", *(f"--plugin {path}" for path in parts)])
     out.say(f"Next: {called} {'run' if learns else 'timeline'} {file}")
     first = "" if find_spec("pytest") else "pip install pytest && "
     out.say(f"Test: {first}pytest {test}")

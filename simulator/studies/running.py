@@ -333,7 +333,7 @@ def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
         if not modules:
             raise
         files = (of.get("file") or name for name, of in modules.items())
-        needed = " ".join(f"--import {one_line(str(file))}" for file in files)
+        needed = " ".join(f"--plugin {one_line(str(file))}" for file in files)
         raise StudyError(
             f"{folder}: the study has parts of a user's own, which must be there: "
             f"stalesim {needed} {command} {folder} (without them: {error})"

@@ -122,18 +122,30 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
     assert all(line.startswith("stalesim: ") for line in told), done.stderr
 
 
+def test_former_names_of_options_are_read_with_a_note(tmp_path: Path) -> None:
+    dry = ("run", "quickstart", "--dry-run", "-j", 1)
+    done = stalesim("--import", "json", *dry, "--most", 20)
+    assert done.returncode == 0
+    assert "--import is now --plugin" in done.stderr
+    assert "--most is now --max-replicates" in done.stderr
+    done = stalesim("cluster", "work", tmp_path, "--for", "1y")
+    assert "--for is now --time-limit" in done.stderr
+    assert "a wall time must be a number and a unit" in done.stderr
+    assert "now" not in stalesim("--plugin", "json", *dry).stderr
+
+
 @pytest.mark.long
 def test_replicates_are_added_until_claims_are_decided(
     scenario: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "grown"
     run = ("run", scenario, "-o", folder)
-    assert invoked(*run, "--most", 6, "--no-plots", "-j", 2).exit_code == 0
+    assert invoked(*run, "--max-replicates", 6, "--no-plots", "-j", 2).exit_code == 0
     said = load(folder).manifest["scenario"]
     assert (said["replicates"], said["looks"]) == (6, [6])
     assert "look 1 at 6 of at most 6" in invoked("check", folder).stdout
     for options, why in (
-        (("--most", 9), "must keep to its plan of looks at 6"),
+        (("--max-replicates", 9), "must keep to its plan of looks at 6"),
         (("--until-decided", "-s", "claims=[]"), "must have claims to run until"),
     ):
         with pytest.raises(StudyError, match=why) as bad:

@@ -63,11 +63,12 @@ def begin(
     out.say(f"The plan is in {folder}; to execute it: {work}")
 
 
-@cluster.command()
+@cluster.command(context_settings=console.renamed({"for": "time-limit"}))
 def work(
     folder: Annotated[Path, typer.Argument(help="folder of a study")],
     for_: Annotated[
-        str | None, typer.Option("--for", help="available wall time, such as 50m or 2h")
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="Such as 50m or 2h"),
     ] = None,
     checkpoint: Checkpoint = EVERY_S,
 ) -> None:
