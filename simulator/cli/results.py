@@ -1,5 +1,6 @@
 """Commands on studies: `plot`, `tables`, `report`, `check`, `lint`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -186,7 +187,7 @@ def check(
 def lint(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(help="Files, or shipped names"),
+        typer.Argument(help="Files, folders of files, or shipped names"),
     ],
 ) -> None:
     """Warn about unfair comparisons and doubtful delays.
@@ -201,7 +202,7 @@ def lint(
     from ..scenario.setting import BaseScenario
 
     found = 0
-    for path in scenarios:
+    for path in _files(scenarios):
         scenario = read_any(path)
         if not isinstance(scenario, BaseScenario):
             continue
@@ -211,3 +212,19 @@ def lint(
     if found:
         raise SystemExit(FOUND)
     out.say("No findings")
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    """Yields files, and those in folders.
+
+    Raises:
+        UserError: A folder has none.
+    """
+    for path in paths:
+        found = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+        if not found:
+            raise UserError(
+                f"{path}: must have scenarios (.yaml), but has none; name the file "
+                f"from which a study was run"
+            )
+        yield from found

@@ -184,7 +184,7 @@ def calibrate(
         words = ["yes" if yes else "no" for yes in (formal, within)]
         some = bound < float("inf")
         table.add_row(
-            name, *([f"{bound:.4g}", *words] if some else ["no bound", "", ""])
+            name, *([f"{bound:.4g}", *words] if some else ["unbounded", "", ""])
         )
         proved += [(bound, name)] * formal
     out.print(table)
