@@ -35,7 +35,7 @@ def plot(
         typer.Option(
             "--style",
             metavar="STYLE",
-            help="Venue (neurips, icml, ...) or Matplotlib style",
+            help="Venue (icml, ...) or Matplotlib style",
             autocompletion=_venues,
         ),
     ] = None,
@@ -187,7 +187,7 @@ def check(
 def lint(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(help="Files, folders of files, or shipped names"),
+        typer.Argument(help="Files, folders, or shipped names"),
     ],
 ) -> None:
     """Warn about unfair comparisons and doubtful delays.

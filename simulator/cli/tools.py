@@ -157,7 +157,7 @@ def calibrate(
         typer.Option(help="Share of a client's samples in a batch"),
     ] = 1.0,
     accountant: Annotated[
-        str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")
+        str, typer.Option(help="Or basic, advanced, optimal, pld, gdp")
     ] = "rdp",
 ) -> None:
     """Find the noise for a privacy budget."""

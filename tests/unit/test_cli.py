@@ -1,13 +1,17 @@
 """The command line as a user meets it: real processes, exit codes, interrupted runs."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from stalesim.simulator.cli import commands
 from stalesim.simulator.cli.runs import _begin_processes
@@ -231,6 +235,23 @@ def test_help_is_in_groups_and_no_description_of_ours_wraps() -> None:
     _, _, commands = stalesim("--help", env=NARROW).stdout.partition("─ Run ─")
     assert all(f"─ {name} ─" in commands for name in ("Results", "Scenarios"))
     assert "\n│   " not in commands
+
+
+def _leaves(group: Any, *names: str) -> list[tuple[str, ...]]:
+    if not hasattr(group, "commands"):
+        return [names]
+    found = (_leaves(one, *names, name) for name, one in group.commands.items())
+    return [leaf for leaves in found for leaf in leaves]
+
+
+@pytest.mark.parametrize("names", _leaves(get_command(commands.app)), ids=" ".join)
+def test_help_of_each_command_fits_and_is_imperative(names: tuple[str, ...]) -> None:
+    asked = CliRunner().invoke(commands.app, [*names, "-h"], env={"COLUMNS": "80"})
+    # Rich itself puts defaults that do not fit into lines of their own.
+    assert re.findall(r"\n│ {15,}(?!\[(?:default|required))[^ │].*", asked.output) == []
+    about = re.search(r"Usage:.*?\n\s*\n (\w+)", asked.output, re.DOTALL)
+    assert about is not None
+    assert not re.fullmatch(r"\w+[^s]s", about[1]), about[1]
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -126,7 +126,7 @@ def test_groups_and_panels_may_be_chosen() -> None:
     assert len(axes.get_lines()) == 3
     with pytest.raises(ValueError, match="no variant 'snyc'; did you mean 'sync'"):
         figures.convergence(study, groups=["snyc"])
-    with pytest.raises(StudyError, match="did you mean 'clients.compute'"):
+    with pytest.raises(StudyError, match=r"did you mean 'clients\.compute'"):
         figures.convergence(study, panels="client.compute")
 
 
