@@ -216,7 +216,7 @@ def chosen(study: Study, names: Sequence[str] | None) -> list[str]:
     if names is None:
         return groups(study)
     of = dict(zip(*runs(study)[["group", "variant"]].to_numpy().T, strict=True))
-    check_groups(study, *(name for name in names if name not in of.values()))
+    _check(names, {*of, *of.values()})
     return [group for group, variant in of.items() if {group, variant} & {*names}]
 
 
@@ -224,14 +224,16 @@ def check_groups(study: Study, *names: str) -> None:
     """Refuses names of groups that a study has not.
 
     Raises:
-        StudyError: There is no such group; the message has the known ones.
+        StudyError: There is no such group; the message has a near one, or the known.
     """
-    known = list(dict.fromkeys(run["label"] for run in study.manifest["runs"]))
+    _check(names, {run["label"] for run in study.manifest["runs"]})
+
+
+def _check(names: Sequence[str], known: set[str]) -> None:
     for name in names:
         if name not in known:
-            raise StudyError(
-                f"the study has no group {name!r}; known are {', '.join(known)}"
-            )
+            near = suggestion(name, known)
+            raise StudyError(f"the study has no variant {name!r}; {near}")
 
 
 def evaluations(study: Study) -> pd.DataFrame:
@@ -255,7 +257,7 @@ def described(study: Study, metric: str) -> Metric:
     if metric in study.manifest["scenario"].get("evaluate", {}).get("metrics", ()):
         raise StudyError(
             f"metric {metric!r} must be a known one, to say which way is better; "
-            f"register the module that has it (stalesim.register, or --import)"
+            f"register the module that has it (stalesim.register, or --plugin)"
         )
     return Metric(metric, "")
 

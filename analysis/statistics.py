@@ -35,7 +35,7 @@ class Interval(NamedTuple):
             return f"{text} [{low}, {high}]".lstrip()
         if not high and self.low == 0:
             low = ""  # as every ratio is
-        told = f"at least {low}" if low else f"at most {high}" if high else "no bound"
+        told = f"at least {low}" if low else f"at most {high}" if high else "unbounded"
         return f"{text} [{told}]" if text else told
 
     @property

@@ -41,7 +41,7 @@ IN_MATHEMATICS = {
     "at least ": r"\geq ",
     "at most ": r"\leq ",
     "never": r"\mathrm{never}",
-    "no bound": r"\mathrm{no\ bound}",
+    "unbounded": r"\mathrm{unbounded}",
 }
 """Words on numbers, and their signs."""
 COMMENT = 86

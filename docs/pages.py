@@ -221,7 +221,8 @@ def words() -> str:
 
 def synonyms() -> str:
     """Returns the words that a scenario may have in place of ours."""
-    from stalesim.simulator.scenario.synonyms import KEYS, VALUES
+    from stalesim.simulator.parts.errors import KEYS
+    from stalesim.simulator.scenario.synonyms import VALUES
 
     lines = ["| you can write | for |", "| --- | --- |"]
     lines += [f"| `{word}` | `{ours}` |" for word, (ours, *_) in KEYS.items()]

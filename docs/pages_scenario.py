@@ -15,8 +15,9 @@ from typing import Any
 
 import yaml
 
+from stalesim.simulator.parts.errors import documented
 from stalesim.simulator.scenario import dialect
-from stalesim.simulator.scenario.synonyms import KEYS
+from stalesim.simulator.scenario.synonyms import Synonyms
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
@@ -202,13 +203,8 @@ class _Writer:
 
     def _worded(self, name: str, key: str) -> str:
         """Returns a key of a class, behind the field's word for it."""
-        known = self._definitions[name].get("properties", {}).keys()
-        words = [
-            f"`{word}` or "
-            for word, (ours, *others) in KEYS.items()
-            if ours == key != "law" and word not in known and known >= {*others}
-        ]
-        return f"{''.join(words)}`{key}`"
+        word = documented(self._definitions[name].get("properties", {})).get(key)
+        return f"`{word}` or `{key}`" if word else f"`{key}`"
 
     def _repeated(self, kind: str) -> dict[str, str]:
         """Returns the lines that three parts of a kind share, the commonest each."""
@@ -273,10 +269,10 @@ class _Writer:
         """Yields the shortest example of a part that scenarios and pages have."""
         if name not in self._kind_of:
             return
-        check, fit = self._classes[name].model_validate, []
+        own, fit = self._classes[name], []
         for tree in _written().get(self._title(name).strip("`"), ()):
             with suppress(ValueError):
-                check(tree)
+                own.model_validate(tree := Synonyms(own).replaced(tree))
                 names = {k: self._worded(name, k).split("`")[1] for k in tree}
                 fit.append(_dumped({names[k]: of for k, of in tree.items()}))
         if fit:

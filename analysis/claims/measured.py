@@ -223,6 +223,6 @@ def as_written(
             said = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise StudyError(
                 f"claims.{number} of the study cannot be read: {said}; if it is of a "
-                f"plug-in, register its module (--import)"
+                f"plug-in, register its module (--plugin)"
             ) from error
     return found

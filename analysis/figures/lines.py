@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import shown
+from ...simulator.parts.errors import shown, suggestion
 from ...simulator.scenario.study import short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
@@ -99,8 +99,7 @@ def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
     columns, fixed = swept_columns(study), fixed_values(at)
     for key in (*keys, *fixed):
         if key not in columns:
-            swept = ", ".join(columns) or "none"
-            raise StudyError(f"{key} is not swept; known are {swept}")
+            raise StudyError(f"{key} is not swept; {suggestion(key, columns)}")
     table = runs(study).drop_duplicates("group")
     kept = np.ones(len(table), bool)
     for key, value in fixed.items():

@@ -19,7 +19,10 @@ app = typer.Typer(
     help="Simulate asynchronous and federated learning in virtual time.\n\n"
     "Start with: stalesim run quickstart",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        **console.renamed({"import": "plugin"}),
+    },
     pretty_exceptions_enable=False,
 )
 
@@ -117,7 +120,7 @@ def register(
     modules: Annotated[
         list[str] | None,
         typer.Option(
-            "--import",
+            "--plugin",
             metavar="MODULE",
             help="Load components of your own",
         ),

@@ -1,5 +1,6 @@
 """Commands on studies: `plot`, `tables`, `report`, `check`, `lint`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,10 @@ def _venues(incomplete: str) -> list[str]:
     return [name for name in VENUES if name.startswith(incomplete)]
 
 
-@app.command(rich_help_panel="Results")
+@app.command(
+    rich_help_panel="Results",
+    context_settings=console.renamed({"map": "winner-map"}),
+)
 def plot(
     folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     form: Formats = None,
@@ -31,7 +35,7 @@ def plot(
         typer.Option(
             "--style",
             metavar="STYLE",
-            help="Venue (neurips, icml, ...) or Matplotlib style",
+            help="Venue (icml, ...) or Matplotlib style",
             autocompletion=_venues,
         ),
     ] = None,
@@ -46,7 +50,7 @@ def plot(
     maps: Annotated[
         list[str] | None,
         typer.Option(
-            "--map",
+            "--winner-map",
             metavar="A/B",
             help="Also map which variant wins (repeatable)",
         ),
@@ -65,7 +69,7 @@ def plot(
 ) -> None:
     """Draw the standard figures into the study's folder.
 
-    --map shows which variant is first at the target, over two swept keys.
+    --winner-map shows which variant is first at the target, over two swept keys.
     """
     from ..files import study as trace
 
@@ -183,7 +187,7 @@ def check(
 def lint(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(help="Files, or shipped names"),
+        typer.Argument(help="Files, folders, or shipped names"),
     ],
 ) -> None:
     """Warn about unfair comparisons and doubtful delays.
@@ -198,7 +202,7 @@ def lint(
     from ..scenario.setting import BaseScenario
 
     found = 0
-    for path in scenarios:
+    for path in _files(scenarios):
         scenario = read_any(path)
         if not isinstance(scenario, BaseScenario):
             continue
@@ -208,3 +212,19 @@ def lint(
     if found:
         raise SystemExit(FOUND)
     out.say("No findings")
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    """Yields files, and those in folders.
+
+    Raises:
+        UserError: A folder has none.
+    """
+    for path in paths:
+        found = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+        if not found:
+            raise UserError(
+                f"{path}: must have scenarios (.yaml), but has none; name the file "
+                f"from which a study was run"
+            )
+        yield from found

@@ -105,7 +105,10 @@ def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
     return forms if plots else ()
 
 
-@app.command(rich_help_panel="Run")
+@app.command(
+    rich_help_panel="Run",
+    context_settings=console.renamed({"most": "max-replicates"}),
+)
 def run(
     scenario: ScenarioFile,
     set_: Overrides = None,
@@ -128,8 +131,9 @@ def run(
     most: Annotated[
         int | None,
         typer.Option(
+            "--max-replicates",
             metavar="N",
-            help="Most replicates, until decided (default: 20)",
+            help="With --until-decided (default: 20)",
             rich_help_panel="Statistics",
         ),
     ] = None,
@@ -142,7 +146,7 @@ def run(
     Runs that are complete are skipped. So an interrupted study continues,
     and you can add replicates, variants or points to a study.
 
-    Override values by -s algorithm.step_size=0.1. A mapping is merged,
+    Override values by -s algorithm.learning_rate=0.1. A mapping is merged,
     {} empties it, and null removes an entry.
 
     --until-decided judges the claims after 10, 14 and 20 replicates.
@@ -240,7 +244,9 @@ def warn(
 
         plan = {"looks": staged.planned(config, most)}
         for why in claims.undecidable(config.model_copy(update=plan)):
-            raise UserError(f"--most must be enough to decide claims: {why}; raise it")
+            raise UserError(
+                f"--max-replicates must be enough to decide claims: {why}; raise it"
+            )
         return
     for why in claims.undecidable(config):
         err.say(f"stalesim: warning: {why}; -s replicates=NUMBER", style="yellow")

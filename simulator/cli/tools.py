@@ -137,7 +137,7 @@ def new_(
     (file,) = (path for path in paths if path.suffix == ".yaml")
     parts = [path for path in paths if path.suffix == ".py" and path != test]
     learns = "problem:" in file.read_text(encoding="utf-8")
-    called = " ".join(["stalesim", *(f"--import {path}" for path in parts)])
+    called = " ".join(["stalesim", *(f"--plugin {path}" for path in parts)])
     out.say(f"Next: {called} {'run' if learns else 'timeline'} {file}")
     first = "" if find_spec("pytest") else "pip install pytest && "
     out.say(f"Test: {first}pytest {test}")
@@ -157,7 +157,7 @@ def calibrate(
         typer.Option(help="Share of a client's samples in a batch"),
     ] = 1.0,
     accountant: Annotated[
-        str, typer.Option(help="basic, advanced, optimal, rdp, pld or gdp")
+        str, typer.Option(help="Or basic, advanced, optimal, pld, gdp")
     ] = "rdp",
 ) -> None:
     """Find the noise for a privacy budget."""
@@ -184,7 +184,7 @@ def calibrate(
         words = ["yes" if yes else "no" for yes in (formal, within)]
         some = bound < float("inf")
         table.add_row(
-            name, *([f"{bound:.4g}", *words] if some else ["no bound", "", ""])
+            name, *([f"{bound:.4g}", *words] if some else ["unbounded", "", ""])
         )
         proved += [(bound, name)] * formal
     out.print(table)

@@ -103,7 +103,7 @@ def searched(text: str) -> tuple[str, Any]:
     if not key.strip() or not isinstance(value, list | dict):
         raise UserError(
             f"{where} must be KEY=FROM:TO, KEY=log:FROM:TO or KEY=[VALUE, VALUE]; "
-            f"write for example algorithm.step_size=log:0.001:1"
+            f"write for example algorithm.learning_rate=log:0.001:1"
         )
     return key.strip(), value
 

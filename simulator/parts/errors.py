@@ -5,25 +5,25 @@ import re
 import sysconfig
 import traceback
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 OTHERS: dict[str, tuple[str, ...]] = {
-    "algorithm.step_size": ("lr", "learning rate", "eta", "gamma"),
-    "algorithm.local_step_size": ("local_lr", "client_lr"),
-    "algorithm.server_step_size": ("server_lr",),
-    "algorithm.batch": ("batch size", "minibatch", "bs"),
+    "algorithm.learning_rate": ("lr", "eta", "gamma"),
+    "algorithm.local_learning_rate": ("local_lr", "client_lr"),
+    "algorithm.server_learning_rate": ("server_lr",),
+    "algorithm.batch_size": ("minibatch", "bs"),
     "algorithm.local_steps": ("inner iterations", "local updates", "steps"),
     "stop.epochs": ("epochs", "num_epochs"),
     "algorithm.local_epochs": ("epochs", "num_epochs"),
-    "algorithm.proximal": ("mu", "proximal_mu"),
+    "algorithm.mu": ("proximal_mu",),
     "algorithm.optimizer": ("momentum", "server_momentum"),
-    "algorithm.weight": ("staleness function", "staleness_fn", "discount"),
-    "tolerated": ("num_malicious", "num_malicious_clients", "byzantine"),
+    "algorithm.staleness_weight": ("staleness function", "staleness_fn", "discount"),
+    "num_byzantine": ("num_malicious", "num_malicious_clients", "byzantine"),
     "problem.partition.clients": ("num_clients", "n_clients", "total_clients"),
     "clients": ("users", "workers"),
     "clients.number": ("count", "num", "num_clients", "n_clients", "total_clients"),
-    "clients.selection.in_flight": ("concurrency", "max_concurrency"),
+    "clients.selection.concurrency": ("max_concurrency",),
     "clients.selection.arrivals": ("arrival_rate",),
     "clients.compute": ("delay", "delays", "compute_time", "delay_distribution"),
     "clients.availability": ("dropout", "churn"),
@@ -33,8 +33,8 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "stop.commits": ("steps", "commits", "iterations"),
     "evaluate.every": ("interval", "eval_every", "eval_interval"),
     "seed": ("random seed", "rng"),
-    "protocol.size": ("buffer size", "aggregation goal", "K"),
-    "protocol.staleness_bound": ("max staleness", "tau_max", "staleness threshold"),
+    "protocol.buffer_size": ("aggregation goal", "K"),
+    "protocol.max_staleness": ("tau_max", "staleness threshold"),
     "value": ("mean",),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
     "dense": ("fully connected", "feedforward", "multilayer perceptron"),
@@ -63,13 +63,48 @@ OTHERS: dict[str, tuple[str, ...]] = {
 """Our words, with the place of keys, and for each what others write; a word that means
 several of ours is the one that may stand there."""
 
+KEYS = {
+    "batch_size": ("batch",),
+    "buffer_size": ("size",),
+    "client_weighting": ("weighting",),
+    "concurrency": ("in_flight",),
+    "distribution": ("law",),
+    "learning_rate": ("step_size",),
+    "local_learning_rate": ("local_step_size",),
+    "margin": ("within", "says"),
+    "max_staleness": ("staleness_bound",),
+    "message_loss": ("loss", "crashes"),
+    "mu": ("proximal",),
+    "num_byzantine": ("tolerated",),
+    "probability": ("chance",),
+    "server_learning_rate": ("server_step_size",),
+    "speed": ("power",),
+    "staleness_weight": ("weight",),
+}
+"""The field's words for keys, which scenarios may have: ours, and a further key of its
+class if ours has several meanings."""
+
 COMPLETED = {
     "momentum": "kind: sgd and momentum",
-    "FedProx": "proximal",
+    "FedProx": "mu",
     "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
     "FedAdam": "optimizer: {kind: adam}",
 }
 """What has to be set so that our word is what another one means."""
+
+
+def fields_words(known: Collection[str]) -> dict[str, str]:
+    """Returns the field's words for some of the keys of a class, and ours."""
+    return {
+        word: ours
+        for word, (ours, *others) in KEYS.items()
+        if word not in known and {ours, *others}.issubset(known)
+    }
+
+
+def documented(known: Collection[str]) -> dict[str, str]:
+    """Returns keys of a class of which pages name the field's word first, and that."""
+    return {o: word for word, o in fields_words(known).items() if o not in TAGS}
 
 
 def plain(word: str) -> str:
@@ -94,6 +129,8 @@ LONGEST = 200
 """Characters to which `brief` shortens."""
 NEAR = 0.6
 """Likeness from which a word is suggested: imagenet is no slip of modelnet40 (0.56)."""
+SLIP = 0.8
+"""Likeness of a word and a slip in it, such as momentun (0.88)."""
 NOT_USERS = (
     str(Path(__file__).parents[1]),
     sysconfig.get_path("stdlib"),
@@ -163,13 +200,20 @@ def brief(message: str) -> str:
     return _ENDLESS.sub(lambda found: shortened(found[0], LONGEST), message)
 
 
-def suggestion(word: object, known: Iterable[str]) -> str:
-    """Returns "did you mean ...?" with the nearest known word, or lists all."""
+def suggestion(
+    word: object, known: Iterable[str], *, unlisted: Iterable[str] = ()
+) -> str:
+    """Returns "did you mean ...?" with the nearest known word, or lists all.
+
+    Args:
+        word: What was given.
+        known: Words that may stand there.
+        unlisted: More of them, too many to be listed.
+    """
     known = sorted(set(known))
-    near = nearest(word, known)
+    near, given = _meant(word, [*known, *unlisted])
     if near is not None:
-        given = plain(str(word))
-        setting = SETTINGS.get(given) if near in SEARCHED.get(given, ()) else None
+        setting = SETTINGS.get(given)
         return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
     return f"known are {', '.join(known)}" if known else "nothing is known here"
 
@@ -179,23 +223,37 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 
     Capitals and signs between letters do not count, and other programs' words do.
     """
+    return _meant(word, known)[0]
+
+
+def _meant(word: object, known: Iterable[str]) -> tuple[str | None, str]:
+    """Returns what `nearest` does, and other programs' word for it, or ""."""
     known, given = list(known), plain(str(word))
-    same = next((each for each in known if plain(each) == given), None)
-    same = same or next(
-        (each for each in SEARCHED.get(given, ()) if each in known), None
-    )
-    if same is not None:
-        return same
-    near = difflib.get_close_matches(str(word), known, n=1, cutoff=NEAR)
-    return near[0] if near else None
+    for each in known:
+        if plain(each) == given:
+            return each, ""
+    theirs = {
+        their: next(each for each in ours if each in known)
+        for their, ours in SEARCHED.items()
+        if not ours.keys().isdisjoint(known)
+    }
+    if given in theirs:
+        return theirs[given], given
+    for words, likeness in ((known, SLIP), ([*theirs], SLIP), (known, NEAR)):
+        if near := difflib.get_close_matches(str(word), words, 1, likeness):
+            return theirs.get(near[0], near[0]), near[0] if words != known else ""
+    return None, ""
 
 
-def advice(word: str, known: Iterable[str], *, at_top: bool) -> str:
+def advice(word: str, fields: Collection[str], *, at_top: bool) -> str:
     """Returns what to write for an unknown key: one of those known, or a place."""
+    first = documented(fields)
+    known = {first.get(key, key) for key in fields}
     meant = SEARCHED.get(plain(word), {})
     place = next(iter(meant.values()), "")
     elsewhere = at_top or meant.keys().isdisjoint(known)
-    return f"write {place}" if elsewhere and "." in place else suggestion(word, known)
+    near = suggestion(word, known, unlisted={*fields, *fields_words(fields)})
+    return f"write {place}" if elsewhere and "." in place else near
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

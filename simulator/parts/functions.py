@@ -1,7 +1,7 @@
 """Functions and objects of a user's own that a scenario names.
 
 `"module:name"` is what a module has under a name; the module lies in the working
-folder, is installed, or was named by `--import`. `"memory:NAME"` is an object that a
+folder, is installed, or was named by `--plugin`. `"memory:NAME"` is an object that a
 Python program has handed over. Both are identified by their content.
 """
 

@@ -8,7 +8,17 @@ from pydantic_core import ErrorDetails
 
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
-from .errors import TAGS, UserError, advice, nearest, one_line, shown, suggestion
+from .errors import (
+    KEYS,
+    TAGS,
+    UserError,
+    advice,
+    documented,
+    nearest,
+    one_line,
+    shown,
+    suggestion,
+)
 from .plugins import IMPORTED
 
 Path = tuple[str | int, ...]
@@ -139,7 +149,8 @@ def _explained(path: Path, groups: Groups) -> bool:
     details = groups[path]
     if details[0]["type"] == "missing":
         names = [str(other[-1]) for other in _strangers(path, groups)]
-        meant = any(nearest(name, [str(path[-1])]) is not None for name in names)
+        words = [path[-1], *(w for w, (ours, *_) in KEYS.items() if ours == path[-1])]
+        meant = any(nearest(name, map(str, words)) is not None for name in names)
         return meant or nearest(path[-1], names) is not None
     deeper = any(len(o) > len(path) and o[: len(path)] == path for o in groups)
     follows = (*MISMATCHES, "too_short")  # wrong items are counted as missing ones
@@ -238,7 +249,9 @@ def _message(path: Path, groups: Groups, entries: _Entries) -> str:
     if kind == "extra_forbidden":
         return _stranger(path, groups, entries)
     if kind == "missing":
-        return f"{key} is missing; add it{_hint(path, entries)}"
+        first = documented(_fields(entries.models(path[:-1])[0]))
+        keys = [*path[:-1], first.get(str(path[-1]), path[-1])]
+        return f"{'.'.join(map(str, keys))} is missing; add it{_hint(path, entries)}"
     if kind == "union_tag_not_found":
         return f"{key} is missing; {suggestion('', entries.kinds(path[:-1]))}"
     value = detail["input"]

@@ -388,6 +388,6 @@ def metric(name: str) -> Metric:
     if found is None:
         raise UserError(
             f"metric must be a known one, got {name!r}; {suggestion(name, names())}; "
-            f"that of a plug-in is known once its module is registered (--import)"
+            f"that of a plug-in is known once its module is registered (--plugin)"
         )
     return found

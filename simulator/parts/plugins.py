@@ -25,7 +25,7 @@ from .own_code import Content
 
 VARIABLE = "STALESIM_IMPORT"
 """Dotted modules and paths of .py files, separated as in PYTHONPATH."""
-IMPORTED = "stalesim --import FILE (in Python stalesim.register)"
+IMPORTED = "stalesim --plugin FILE (in Python stalesim.register)"
 """How a user's own parts are made known, as a message says it."""
 ATTRIBUTE = "STALESIM"
 """The attribute of a module that lists its parts."""
@@ -107,7 +107,7 @@ def options() -> list[str]:
     given: list[str] = []
     for name in named():
         file = source(name).at  # of a package, its folder
-        given += ["--import", file if file.endswith(".py") else name]
+        given += ["--plugin", file if file.endswith(".py") else name]
     return given
 
 

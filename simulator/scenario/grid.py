@@ -195,7 +195,7 @@ def _zipped(entry: object) -> list[Point]:
         raise _mistake(
             (ZIPPED,),
             f"must give keys lists of the same length, got {shown(entry)}; write for "
-            f"example {{algorithm.batch: [8, 16], algorithm.step_size: [0.1, 0.2]}}",
+            f"example {{algorithm.batch_size: [8, 16], algorithm.mu: [0.1, 0.2]}}",
         )
     columns = {
         str(key): _column(values, (ZIPPED, str(key))) for key, values in entry.items()
@@ -226,7 +226,7 @@ def _random(entry: object, seed: int) -> list[Point]:
             (RANDOM,),
             f"must have num, a whole number from 1 to {MOST:,}, and keys with laws or "
             f"lists to draw from, got {shown(entry)}; write for example {{num: 20, "
-            f"algorithm.step_size: {{law: loguniform, a: 0.001, b: 1}}}}",
+            f"algorithm.learning_rate: {{law: loguniform, a: 0.001, b: 1}}}}",
         )
     columns = {
         str(key): list(_draws(str(key), law, num, seed))

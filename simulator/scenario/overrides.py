@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
 
-from pydantic import BaseModel
-
 from ..parts.base import LocatedError
 from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
@@ -18,9 +16,15 @@ Places = dict[Keys, Mark | str]
 
 
 def apply(
-    tree: Mapping[str, object], override: str, places: Places, root: type[BaseModel]
+    tree: Mapping[str, object], override: str, places: Places, words: Synonyms
 ) -> dict[str, object]:
     """Returns a scenario with one entry replaced.
+
+    Args:
+        tree: The scenario, in our words.
+        override: The override, in any words.
+        places: Where entries were written; that of this one is added.
+        words: Reader of the field's words.
 
     A mapping is merged into the one that it meets, unless it names another `kind` or
     `law`: then it replaces it, and so does an empty one, which else would do nothing.
@@ -34,7 +38,7 @@ def apply(
     keys = _split(key.strip())
     if not equals or not all(keys):
         raise ScenarioError(
-            f"{where} must be dotted.key=value, such as algorithm.step_size=0.1"
+            f"{where} must be dotted.key=value, such as algorithm.learning_rate=0.1"
         )
     if not text.strip():
         raise ScenarioError(
@@ -42,7 +46,9 @@ def apply(
         )
     value, _ = dialect.compose(text, lambda line: where)
     _check_way(tree, keys, where)
-    words, change = Synonyms(root), replace({}, keys, value, nulls_remove=False)
+    change = replace({}, keys, value, nulls_remove=False)
+    for known in [each for each in words.found if words.place(each) == keys]:
+        del words.found[known]
     try:
         change = words.replaced(change, replace(tree, keys, value))
     except LocatedError as error:

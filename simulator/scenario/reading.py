@@ -79,20 +79,20 @@ def loads(text: str, name: str, overrides: Sequence[str] = ()) -> Scenario:
         ScenarioError: The same as in `read`.
     """
     with _in_lines():
-        tree, places = _composed(text, name, overrides)
+        tree, places, words = _composed(text, name, overrides)
         if _kind(tree) is not Scenario:
             raise ScenarioError(
                 f"{name}:1: must have a problem and an algorithm to be run, but has "
                 f"neither; add them, or play its world alone: stalesim timeline {name}"
             )
-        return _placed(tree, Scenario, name, places)
+        return _placed(tree, Scenario, name, places, words)
 
 
 def loads_any(text: str, name: str, overrides: Sequence[str] = ()) -> Any:
     """Reads the text of a scenario, or of a world, as `read_any` does a file."""
     with _in_lines():
-        tree, places = _composed(text, name, overrides)
-        return _placed(tree, _kind(tree), name, places)
+        tree, places, words = _composed(text, name, overrides)
+        return _placed(tree, _kind(tree), name, places, words)
 
 
 @contextmanager
@@ -103,18 +103,23 @@ def placing(path: Path) -> Iterator[None]:
     except ScenarioError as error:
         words = re.match(r"[a-z_]+(\.[\w-]+)*", str(error))
         keys = tuple(words[0].split(".")) if words else ()
-        where = place(path, keys)
+        where, known = _place(path, keys)
         if where == str(path):
             raise
-        raise ScenarioError(f"{where}: {error}") from None
+        raise ScenarioError(f"{where}: {known.written(str(error))}") from None
 
 
 def place(path: Path, keys: dialect.Keys) -> str:
     """Returns file and line of an entry, or of what it stands in."""
-    _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
+    return _place(path, keys)[0]
+
+
+def _place(path: Path, keys: dialect.Keys) -> tuple[str, Synonyms]:
+    """Returns what `place` does, and what knows the words of the file."""
+    _, places, words = _composed(*_text(path), ())
     heads = (keys[:size] for size in range(len(keys), 0, -1))
-    head = next((each for each in heads if each in marks), None)
-    return str(path) if head is None else f"{path}:{marks[head][0]}"
+    head = next((each for each in heads if each in places), None)
+    return str(path) if head is None else f"{path}:{places[head][0]}", words
 
 
 def validated(tree: Mapping[str, object]) -> Scenario:
@@ -129,13 +134,17 @@ def validated(tree: Mapping[str, object]) -> Scenario:
 
 def validated_as(tree: Mapping[str, object], kind: type[S]) -> S:
     """Validates a scenario of any class as `validated` does that of a study."""
-    tree = Synonyms(kind).replaced(tree)
+    words = Synonyms(kind)
+    tree = words.replaced(tree)
     try:
         scenario = kind.model_validate(tree)
     except ValidationError as error:
-        found = [message for _, message in mistakes(error, tree, kind)]
+        found = [words.written(message) for _, message in mistakes(error, tree, kind)]
         raise ScenarioError(*_counted(found)) from None
-    check(scenario)
+    try:
+        check(scenario)
+    except VariantError as error:
+        raise VariantError(words.written(str(error)), error.keys) from None
     return scenario
 
 
@@ -155,8 +164,11 @@ def _in_lines() -> Iterator[None]:
 
 def _composed(
     text: str, name: str, changes: Sequence[str]
-) -> tuple[dict[str, object], Places]:
-    """Returns what a text says after some overrides, and where each entry stands."""
+) -> tuple[dict[str, object], Places, Synonyms]:
+    """Returns what a text says after some overrides, and the places of its entries.
+
+    Also returns what knows the words in which the entries were written.
+    """
     tree, marks = dialect.compose(text, lambda line: f"{name}:{line}")
     if tree is None:
         raise ScenarioError(
@@ -174,11 +186,18 @@ def _composed(
         raise ScenarioError(f"{name}:{marks[error.keys][0]}: {error}") from None
     places: Places = {words.place(keys): mark for keys, mark in marks.items()}
     for change in changes:
-        changed = overrides.apply(changed, change, places, _kind(changed))
-    return changed, places
+        words = Synonyms(_kind(changed), words.found)
+        changed = overrides.apply(changed, change, places, words)
+    return changed, places, words
 
 
-def _placed(tree: dict[str, object], kind: type[S], name: str, places: Places) -> S:
+def _placed(
+    tree: dict[str, object],
+    kind: type[S],
+    name: str,
+    places: Places,
+    words: Synonyms,
+) -> S:
     """Returns a valid scenario, or says of each mistake where it is."""
     try:
         scenario = kind.model_validate(tree)
@@ -191,7 +210,7 @@ def _placed(tree: dict[str, object], kind: type[S], name: str, places: Places) -
     else:
         return scenario
     lines = [
-        f"{overrides.place_of(keys, places, name)}: {message}"
+        f"{overrides.place_of(keys, places, name)}: {words.written(message)}"
         f"{overrides.remedy(keys, places, name)}"
         for keys, message in found
     ]

@@ -7,11 +7,11 @@ from pydantic.json_schema import JsonSchemaValue as Schema
 from ..parts.attached import worlds
 from ..parts.base import Part, tag
 from ..parts.catalogue import classes
-from ..parts.errors import TAGS
+from ..parts.errors import KEYS, TAGS, fields_words
 from .claims import Claim
 from .scenario import Scenario
 from .setting import WorldScenario
-from .synonyms import KEYS, VALUES
+from .synonyms import VALUES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -63,9 +63,7 @@ def _let_have_synonyms(part: Schema) -> None:
         for choice in (known[key], *known[key].get("anyOf", ())):
             ours = choice.get("enum", [])
             ours += [word for word, our in VALUES[key].items() if our in ours]
-    for word, (key, *others) in KEYS.items():
-        if word in known or not known.keys() >= {key, *others}:
-            continue
+    for word, key in fields_words(known).items():
         known[word] = known[key]
         rule: Schema = {
             "if": {"required": [word]},

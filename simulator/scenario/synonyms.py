@@ -4,38 +4,20 @@ A word is read where the class of its mapping knows ours and not the word itself
 that a part of a user's own may have an entry of that name. What is stored is ours.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
-from ..parts.errors import ScenarioError
+from ..parts.errors import KEYS, ScenarioError, fields_words
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
 from .dialect import DEEPEST, Keys
 from .grid import RANDOM, ZIPPED
 from .study import merge, replace
 
-KEYS = {
-    "batch_size": ("batch",),
-    "buffer_size": ("size",),
-    "client_weighting": ("weighting",),
-    "concurrency": ("in_flight",),
-    "distribution": ("law",),
-    "learning_rate": ("step_size",),
-    "local_learning_rate": ("local_step_size",),
-    "margin": ("within", "says"),
-    "max_staleness": ("staleness_bound",),
-    "message_loss": ("loss", "crashes"),
-    "mu": ("proximal",),
-    "num_byzantine": ("tolerated",),
-    "probability": ("chance",),
-    "server_learning_rate": ("server_step_size",),
-    "speed": ("power",),
-    "staleness_weight": ("weight",),
-}
-"""Words for keys: ours, and a further key of its class if ours has several meanings."""
 VALUES = {
     "beyond": {"cancel": "stop", "discard": "reject"},
     "late": {"cancel": "stop", "discard": "reject"},
@@ -55,11 +37,14 @@ class Synonyms:
 
     Args:
         root: Class of the scenario.
+        found: Our words by place, of what was read of the scenario before.
     """
 
-    def __init__(self, root: type[BaseModel]) -> None:
+    def __init__(
+        self, root: type[BaseModel], found: dict[Keys, str] | None = None
+    ) -> None:
         self._root = root
-        self._found: dict[Keys, str] = {}
+        self.found: dict[Keys, str] = {} if found is None else found
 
     def replaced(
         self, tree: Mapping[str, Any], whole: Mapping[str, Any] | None = None
@@ -74,8 +59,20 @@ class Synonyms:
     def place(self, keys: Keys) -> Keys:
         """Returns the place of an entry in our words."""
         return tuple(
-            self._found.get(keys[: depth + 1], key) for depth, key in enumerate(keys)
+            self.found.get(keys[: depth + 1], key) for depth, key in enumerate(keys)
         )
+
+    def written(self, text: str) -> str:
+        """Returns a message that has the user's words in place of ours."""
+        for place, ours in self.found.items():
+            here = "".join(f"{key}." for key in self.place(place[:-1])[-1:])
+            own = rf"(?<={re.escape(here)}){ours}\b"
+            if "." in ours:
+                own = rf"\b{re.escape(ours)}\b"
+            elif "_" in ours:
+                own += rf"|(?<![\w.]){ours}\b"
+            text = re.sub(rf"{own}|(?<![\w.]){ours}(?=: )", str(place[-1]), text)
+        return text
 
     def _entries(
         self, node: Mapping[str, Any], here: Keys, at: Keys, whole: Mapping[str, Any]
@@ -104,7 +101,7 @@ class Synonyms:
                 key = self._key(word, at, whole)
                 found[key] = self._value(value, place, (*at, key), whole)
             if key != word:
-                self._found[place] = key
+                self.found[place] = key
                 if key in node:
                     raise LocatedError(
                         f"{'.'.join(map(str, place))} must be left out where {key} is "
@@ -152,16 +149,15 @@ class Synonyms:
     def _dotted(self, text: str, whole: Mapping[str, Any]) -> str:
         keys = text.split(".")
         for depth, word in enumerate(keys):
-            if word in KEYS:
-                keys[depth] = self._key(word, tuple(keys[:depth]), whole)
+            keys[depth] = self._key(word, tuple(keys[:depth]), whole)
         return ".".join(keys)
 
     def _key(self, word: str, at: Keys, whole: Mapping[str, Any]) -> str:
-        if (ours := KEYS.get(word)) is None:
+        if word not in KEYS:
             return word
         of_kind = fields_at(at, whole, self._root)
-        of_any = fields_at(at, whole, self._root, of_any_kind=True)
-        return ours[0] if of_any.issuperset(ours) and word not in of_kind else word
+        of_any = fields_at(at, whole, self._root, of_any_kind=True) - {word}
+        return word if word in of_kind else fields_words(of_any).get(word, word)
 
     def _word(self, value: Any, at: Keys, whole: Mapping[str, Any]) -> Any:
         if not isinstance(value, str):

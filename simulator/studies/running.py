@@ -175,7 +175,7 @@ def simulate(
         folder: Folder for the study; by default a temporary one, which lives as long
             as the result.
         replace: Entries that take the place of the scenario's, by dotted keys, such as
-            `{"clients.number": 8, "sweep.algorithm.step_size": [0.1, 0.2]}`; None
+            `{"clients.number": 8, "sweep.algorithm.learning_rate": [0.1, 0.2]}`; None
             removes one.
         replicates: Replicates of every group; by default the scenario's.
         data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
@@ -224,7 +224,9 @@ def simulate(
         replace = {**(replace or {}), "replicates": replicates}
     for key, value in (replace or {}).items():
         text = json.dumps(value, default=np.generic.item)
-        scenario = overrides.apply(_entries(scenario), f"{key}={text}", {}, Scenario)
+        scenario = overrides.apply(
+            _entries(scenario), f"{key}={text}", {}, Synonyms(Scenario)
+        )
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = scenario_from(scenario)
@@ -325,7 +327,7 @@ def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
         if not modules:
             raise
         files = (of.get("file") or name for name, of in modules.items())
-        needed = " ".join(f"--import {one_line(str(file))}" for file in files)
+        needed = " ".join(f"--plugin {one_line(str(file))}" for file in files)
         raise StudyError(
             f"{folder}: the study has parts of a user's own, which must be there: "
             f"stalesim {needed} {command} {folder} (without them: {error})"

@@ -84,7 +84,8 @@ def stages(
     if known and known != plan and (most is not None or scenario.looks):
         raise StudyError(
             f"{folder}: must keep to its plan of looks at {_listed(known)} replicates, "
-            f"got {_listed(plan)}; leave out --most, or choose another folder by --out"
+            f"got {_listed(plan)}; leave out --max-replicates, or choose another "
+            f"folder by --out"
         )
     plan = known or plan
     for number in [n for n in plan if n >= done] or [done]:
@@ -100,8 +101,8 @@ def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
     """Returns the replicates at each look of a scenario, as `stages` takes them."""
     if scenario.looks and most not in (None, scenario.looks[-1]):
         raise StudyError(
-            f"--most must be the {scenario.looks[-1]} replicates of the scenario's "
-            f"last look, got {most}; leave it out"
+            f"--max-replicates must be the {scenario.looks[-1]} replicates of the "
+            f"scenario's last look, got {most}; leave it out"
         )
     return scenario.looks or looks(most or max(MOST, scenario.replicates))
 

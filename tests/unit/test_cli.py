@@ -1,13 +1,17 @@
 """The command line as a user meets it: real processes, exit codes, interrupted runs."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from stalesim.simulator.cli import commands
 from stalesim.simulator.cli.runs import _begin_processes
@@ -122,18 +126,30 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
     assert all(line.startswith("stalesim: ") for line in told), done.stderr
 
 
+def test_former_names_of_options_are_read_with_a_note(tmp_path: Path) -> None:
+    dry = ("run", "quickstart", "--dry-run", "-j", 1)
+    done = stalesim("--import", "json", *dry, "--most", 20)
+    assert done.returncode == 0
+    assert "--import is now --plugin" in done.stderr
+    assert "--most is now --max-replicates" in done.stderr
+    done = stalesim("cluster", "work", tmp_path, "--for", "1y")
+    assert "--for is now --time-limit" in done.stderr
+    assert "a wall time must be a number and a unit" in done.stderr
+    assert "now" not in stalesim("--plugin", "json", *dry).stderr
+
+
 @pytest.mark.long
 def test_replicates_are_added_until_claims_are_decided(
     scenario: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "grown"
     run = ("run", scenario, "-o", folder)
-    assert invoked(*run, "--most", 6, "--no-plots", "-j", 2).exit_code == 0
+    assert invoked(*run, "--max-replicates", 6, "--no-plots", "-j", 2).exit_code == 0
     said = load(folder).manifest["scenario"]
     assert (said["replicates"], said["looks"]) == (6, [6])
     assert "look 1 at 6 of at most 6" in invoked("check", folder).stdout
     for options, why in (
-        (("--most", 9), "must keep to its plan of looks at 6"),
+        (("--max-replicates", 9), "must keep to its plan of looks at 6"),
         (("--until-decided", "-s", "claims=[]"), "must have claims to run until"),
     ):
         with pytest.raises(StudyError, match=why) as bad:
@@ -219,6 +235,23 @@ def test_help_is_in_groups_and_no_description_of_ours_wraps() -> None:
     _, _, commands = stalesim("--help", env=NARROW).stdout.partition("─ Run ─")
     assert all(f"─ {name} ─" in commands for name in ("Results", "Scenarios"))
     assert "\n│   " not in commands
+
+
+def _leaves(group: Any, *names: str) -> list[tuple[str, ...]]:
+    if not hasattr(group, "commands"):
+        return [names]
+    found = (_leaves(one, *names, name) for name, one in group.commands.items())
+    return [leaf for leaves in found for leaf in leaves]
+
+
+@pytest.mark.parametrize("names", _leaves(get_command(commands.app)), ids=" ".join)
+def test_help_of_each_command_fits_and_is_imperative(names: tuple[str, ...]) -> None:
+    asked = CliRunner().invoke(commands.app, [*names, "-h"], env={"COLUMNS": "80"})
+    # Rich itself puts defaults that do not fit into lines of their own.
+    assert re.findall(r"\n│ {15,}(?!\[(?:default|required))[^ │].*", asked.output) == []
+    about = re.search(r"Usage:.*?\n\s*\n (\w+)", asked.output, re.DOTALL)
+    assert about is not None
+    assert not re.fullmatch(r"\w+[^s]s", about[1]), about[1]
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -204,7 +204,7 @@ STALESIM = {"laws": (Odd,)}
 def test_a_list_of_parts_is_literal(tmp_path: Path) -> None:
     file = tmp_path / "odd_part.py"
     file.write_text(PLUGIN, encoding="utf-8")
-    shown = everything(stalesim("--import", file, "list"))
+    shown = everything(stalesim("--plugin", file, "list"))
     assert re.search(
         r"laws +\[/b\] +odd_part +\[/b\] \[red\]law\[/red\] :smile: \\x1b\[31m \$x\$",
         shown,

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from stalesim.analysis import linting
+from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import loads
 from tests.commands import invoked
 from tests.runs import TINY
@@ -102,3 +103,14 @@ def test_a_line_says_where(tmp_path: Path) -> None:
     path.write_text(f"{TINY}{more}")
     result = invoked("lint", path)
     assert (result.exit_code, result.output) == (0, "No findings\n")
+
+
+def test_a_folder_is_linted_file_by_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has none; name the file from which a study"):
+        invoked("lint", tmp_path)
+    rest = "stop: {time: 9}\nevaluate: {every: {time: 3}}\n"
+    variants = "variants: {a: {}, b: {algorithm: {batch: 9}}}\n"
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(f"{TINY}{rest}{variants}")
+    lines = invoked("lint", tmp_path).output.splitlines()
+    assert [Path(line.partition(":")[0]).stem for line in lines] == ["one", "two"]

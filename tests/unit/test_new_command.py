@@ -36,9 +36,9 @@ def test_a_template_runs_and_passes_its_test(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "command"),
     [
-        ("law", "stalesim --import {0}.py timeline {0}.yaml"),
-        ("protocol", "stalesim --import {0}.py timeline {0}.yaml"),
-        ("algorithm", "stalesim --import {0}.py run {0}.yaml"),
+        ("law", "stalesim --plugin {0}.py timeline {0}.yaml"),
+        ("protocol", "stalesim --plugin {0}.py timeline {0}.yaml"),
+        ("algorithm", "stalesim --plugin {0}.py run {0}.yaml"),
         ("study", "stalesim run {0}.yaml"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_mistake_in_a_protocol_is_a_line(world: Path, tmp_path: Path) -> None:
     part.write_text(text, encoding="utf-8")
     (line,) = [n for n, row in enumerate(text.splitlines(), 1) if "clint" in row]
     out = ("-o", tmp_path / "there", "-s", "variants={}", "-s", "protocol.kind=my_part")
-    done = stalesim("--import", part, "timeline", world, *out)
+    done = stalesim("--plugin", part, "timeline", world, *out)
     assert done.returncode == 1
     assert done.stderr.startswith("stalesim: world failed: NameError: name 'clint'")
     assert done.stderr.endswith(f" (mistaken.py:{line})\n")

@@ -23,33 +23,31 @@ SHOWN = 3
 
 @app.command(rich_help_panel="Share")
 def capsule(
-    folder: Annotated[Path, typer.Argument(help="folder of a study or timeline")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study or timeline")],
     file: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="zip file; by default FOLDER/capsule.zip"),
+        typer.Option("--out", "-o", metavar="FILE", help="Default: FOLDER/capsule.zip"),
     ] = None,
     licence: Annotated[
         str | None,
         typer.Option(
             "--licence",
             metavar="SPDX",
-            help="licence of scenario and results, such as CC-BY-4.0",
+            help="Licence of scenario and results, as CC-BY-4.0",
         ),
     ] = None,
     *,
     anonymous: Annotated[
         bool,
         typer.Option(
-            "--anonymous",
-            help="without commit, command, folders and PDFs; refused where names, "
-            "hosts, e-mail, folders or repositories are found",
+            "--anonymous", metavar="", help="Leave out what identifies its authors"
         ),
     ] = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="with --anonymous: a name that is no author's; may be repeated",
+            help="Name that is no author's (repeatable)",
         ),
     ] = None,
 ) -> None:
@@ -58,6 +56,9 @@ def capsule(
     It contains the scenario, results, verdicts, digests of all traces,
     versions, figures and your own code. It contains the names, licences and
     checksums of data, not the data.
+
+    --anonymous leaves out commit, command, folders and PDF figures. It refuses
+    names, hosts, e-mail, folders and repositories, except --allow NAME.
     """
     from ...files import study as trace
     from . import packing
@@ -82,15 +83,13 @@ def capsule(
 
 @app.command(rich_help_panel="Share")
 def rerun(
-    file: Annotated[Path, typer.Argument(help="a capsule")],
+    file: Annotated[Path, typer.Argument(help="A capsule (.zip)")],
     folder: Folder = None,
     jobs: Jobs = 0,
     *,
     run_code: Annotated[
         bool,
-        typer.Option(
-            "--run-code", help="execute the code of its author that is in the capsule"
-        ),
+        typer.Option("--run-code", metavar="", help="Execute the author's code in it"),
     ] = False,
 ) -> None:
     """Repeat the study of a capsule and compare the verdicts.

@@ -40,15 +40,16 @@ def seconds(text: str) -> int:
 def begin(
     scenario: ScenarioFile,
     folder: Annotated[
-        Path, typer.Option("--out", "-o", help="new folder for the study")
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="New folder")
     ],
     set_: Overrides = None,
     *,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="replace the study in the folder")
+        bool,
+        typer.Option("--overwrite", metavar="", help="Replace the study that is there"),
     ] = False,
 ) -> None:
-    """Plans a study in a folder, and runs nothing: `stalesim cluster work` does."""
+    """Plan a study in a folder; stalesim cluster work runs it."""
     from ...parts import plugins
     from ...scenario.reading import placing, read
     from . import takers
@@ -63,19 +64,20 @@ def begin(
     out.say(f"The plan is in {folder}; to execute it: {work}")
 
 
-@cluster.command()
+@cluster.command(context_settings=console.renamed({"for": "time-limit"}))
 def work(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     for_: Annotated[
-        str | None, typer.Option("--for", help="available wall time, such as 50m or 2h")
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="Such as 50m or 2h"),
     ] = None,
     checkpoint: Checkpoint = EVERY_S,
 ) -> None:
-    """Executes what is left of a study, one batch of runs after the other.
+    """Execute what is left of a study, batch by batch.
 
-    Any number of these processes, on any machines that see the folder, may come and go
-    at any time; one that is killed is taken over after a minute. It returns when
-    nothing is left, or when the next batch would take longer than there is time.
+    Start any number of these processes, on any machines that see the folder.
+    Another one takes over from a killed one after a minute. It ends when nothing
+    is left, or when the next batch would exceed --time-limit.
     """
     from ...files.study import load
     from ...parts import plugins
@@ -111,12 +113,12 @@ def work(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 def dask(
-    address: Annotated[str, typer.Argument(help="address of a Dask scheduler")],
+    address: Annotated[str, typer.Argument(help="Address of a Dask scheduler")],
     command: Annotated[
-        list[str], typer.Argument(help="run, resume or tune, with all that it takes")
+        list[str], typer.Argument(help="run, resume or tune, with options")
     ],
 ) -> None:
-    """Executes another command, whose runs the workers of a Dask cluster execute."""
+    """Execute a command's runs on the workers of a Dask cluster."""
     from ...cli import commands
     from .dask import Cluster
 
@@ -127,13 +129,11 @@ def dask(
 @cluster.command()
 def merge(
     folder: Annotated[
-        Path, typer.Argument(help="folder of a study, which is extended")
+        Path, typer.Argument(help="Folder of a study, which is extended")
     ],
-    others: Annotated[
-        list[Path], typer.Argument(help="folders of the same study, which stay")
-    ],
+    others: Annotated[list[Path], typer.Argument(help="Folders of the same study")],
 ) -> None:
-    """Takes runs that have ended in other folders of one study into the first."""
+    """Copy completed runs of the same study into the first folder."""
     from ...parts import plugins
     from ...studies.running import where_started
     from .merging import merge as merged

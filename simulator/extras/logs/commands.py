@@ -33,19 +33,11 @@ app.add_typer(log, name="log", rich_help_panel="Scenarios")
 
 Log = Annotated[
     Path,
-    typer.Argument(
-        help="a log: .csv, .jsonl or .parquet, a row per job, columns client (a number "
-        "from 1 or a label), read_time, arrived_time (seconds), and where it has them "
-        "begun_time, computed_time, sent_time, outcome, round, read_version, commit, "
-        "applied_time"
-    ),
+    typer.Argument(help="Log (.csv, .jsonl, .parquet), a row per job"),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        help="columns of the log by what they are called here, such as "
-        "client=cid,read_time=start; or pai, of Alibaba's mini-batch times"
-    ),
+    typer.Option(metavar="NAMES", help="Such as client=cid,read_time=start; or pai"),
 ]
 
 
@@ -59,9 +51,13 @@ def import_(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Writes the timeline of a log.
+    """Write the timeline of a log.
 
-    The folder can be replayed by a scenario: `timeline: {replay: FOLDER}`.
+    The log has columns client (a number from 1 or a label), read_time and
+    arrived_time (seconds). It may have begun_time, computed_time, sent_time,
+    outcome, round, read_version, commit and applied_time.
+
+    A scenario can replay the folder: timeline: {replay: FOLDER}.
     """
     check_seconds(gantt)
     forms = formats(form, plots=plots)
@@ -78,16 +74,16 @@ def import_(
 def fit(
     path: Log,
     world: Annotated[
-        Path, typer.Option("--out", "-o", help="file of the world")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File of the world")
     ] = Path("world.yaml"),
     columns: Columns = None,
     *,
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Fits a world to a log: laws of each client's stages, with their memory.
+    """Fit the delays of each client to a log, with their correlation.
 
-    The world comes with a page of diagnostics and the values that the world reads.
+    Also writes a page of diagnostics, and the values that the world reads.
     """
     forms = formats(form, plots=plots)
     if world.suffix != ".yaml" or not world.parent.is_dir():
@@ -114,7 +110,7 @@ def play(
     protocol: Annotated[
         str,
         typer.Option(
-            help="a kind of protocol, or an entry such as '{kind: buffered, size: 4}'"
+            metavar="PROTOCOL", help="Its kind, or '{kind: t_synchronous, t: 4}'"
         ),
     ],
     set_: Overrides = None,
@@ -125,7 +121,7 @@ def play(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Fits a world to a log, and plays it by another protocol, next to the log."""
+    """Fit a world to a log, and simulate it with another protocol."""
     check_seconds(gantt)
     forms = formats(form, plots=plots)
     from ...scenario import dialect

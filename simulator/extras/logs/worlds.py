@@ -29,6 +29,7 @@ from ...scenario import dialect, overrides
 from ...scenario.reading import read_any, validated_as
 from ...scenario.setting import WorldScenario
 from ...scenario.study import expand, is_same
+from ...scenario.synonyms import Synonyms
 from ...studies.saved import Progress, emptied, sources_of, write_held
 from .reading import ClientLog, read_log
 from .rooms import fit_together
@@ -209,7 +210,7 @@ def play_like(
     tree = world.tree | {"variants": {"fitted": {}, str(name): {"protocol": other}}}
     changed = tree
     for change in changes:
-        changed = overrides.apply(changed, change, {}, WorldScenario)
+        changed = overrides.apply(changed, change, {}, Synonyms(WorldScenario))
     validated_as(changed, WorldScenario)
     file = folder / "scenario.yaml"
     with emptied(folder), _undone(folder, [file, *world.tables]):

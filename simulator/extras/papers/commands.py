@@ -13,12 +13,12 @@ app = typer.Typer()
 
 @app.command(rich_help_panel="Results")
 def attack(
-    folder: Annotated[Path, typer.Argument(help="folder of a study with probes")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study with probes")],
     what: Annotated[
-        str, typer.Option(help="message, or gradient for what no noise would give")
+        str, typer.Option(metavar="WHAT", help="message, or gradient (without noise)")
     ] = "message",
     most: Annotated[
-        int, typer.Option(min=1, help="probes of each group and commit to look at")
+        int, typer.Option(min=1, metavar="N", help="Probes per variant and commit")
     ] = 20,
 ) -> None:
     """Reconstruct images from recorded messages."""

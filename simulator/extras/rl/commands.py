@@ -29,12 +29,7 @@ def group() -> None:
 def import_(
     log: Annotated[
         Path,
-        typer.Argument(
-            help="a log: .csv, .jsonl or .parquet, a row per sample, columns sample, "
-            "start_time, finish_time (seconds), tokens, start_version, step, "
-            "step_end_time, and where it has them step_start_time, train_version, "
-            "prompt, machine, outcome"
-        ),
+        typer.Argument(help="Log (.csv, .jsonl, .parquet), a row per sample"),
     ],
     set_: Overrides = None,
     folder: Folder = None,
@@ -42,7 +37,12 @@ def import_(
     plots: Plots = True,
     form: Formats = None,
 ) -> None:
-    """Imports a log of samples, fits its world, and plays the world and the replay."""
+    """Import a log of samples, fit its world, simulate both.
+
+    The log has columns sample, start_time, finish_time (seconds), tokens,
+    start_version, step and step_end_time. It may have step_start_time,
+    train_version, prompt, machine and outcome.
+    """
     from .logs import import_samples
 
     forms = formats(form, plots=plots)

@@ -13,10 +13,7 @@ app = typer.Typer()
 
 Faults = Annotated[
     list[str] | None,
-    typer.Option(
-        help="CLIENT@SECONDS, as 2@3.5, or 2@3+1 until 1 s later; with --slow 2@3x4, "
-        "4 times as slow; may be repeated"
-    ),
+    typer.Option(metavar="FAULT", help="CLIENT@SECONDS, such as 2@3.5 (repeatable)"),
 ]
 
 
@@ -26,17 +23,17 @@ def act_out(
     set_: Overrides = None,
     folder: Folder = None,
     compute: Annotated[
-        str, typer.Option(help="sleep: as long as the laws say; or gradients as well")
+        str, typer.Option(metavar="WHAT", help="sleep, or also train: gradients")
     ] = "sleep",
     time_scale: Annotated[
-        float, typer.Option(help="real seconds of a second of the scenario")
+        float, typer.Option(metavar="X", help="Real seconds per virtual second")
     ] = 1.0,
     listen: Annotated[
-        str, typer.Option(help="address:port to listen at; port 0: a free one")
+        str, typer.Option(metavar="ADDRESS", help="And port; 0: a free one")
     ] = "127.0.0.1:0",
     broker: Annotated[
         str | None,
-        typer.Option(help="MQTT broker in place of TCP: start, or host:port"),
+        typer.Option(metavar="BROKER", help="MQTT, not TCP: start, or host:port"),
     ] = None,
     kill: Faults = None,
     pause: Faults = None,
@@ -49,6 +46,9 @@ def act_out(
 
     The folder gets the log of their jobs, the timeline, and a study that
     replays it.
+
+    A fault such as 2@3+1 ends after 1 second. --slow 2@3x4 makes client 2 four
+    times as slow.
     """
     from ...scenario.reading import read_any
     from . import running

@@ -14,12 +14,12 @@ app = typer.Typer()
 
 @app.command(rich_help_panel="Share")
 def export(
-    folder: Annotated[Path, typer.Argument(help="folder of a study")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     target: Annotated[str, typer.Option("--to", help="csv or tensorboard")],
     into: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="new folder; by default export-TARGET in the study's"
+            "--out", "-o", metavar="PATH", help="Default: FOLDER/export-TARGET"
         ),
     ] = None,
 ) -> None:
@@ -38,7 +38,7 @@ def export(
 
 
 @app.command(rich_help_panel="Share")
-def track(folder: Annotated[Path, typer.Argument(help="folder of a study")]) -> None:
+def track(folder: Annotated[Path, typer.Argument(help="Folder of a study")]) -> None:
     """Log a running study for TensorBoard; uploads nothing.
 
     The log is in FOLDER/track-tensorboard, which is replaced. The command

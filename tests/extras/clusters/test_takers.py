@@ -298,9 +298,9 @@ def test_commands_for_a_study_import_parts_of_ones_own(tmp_path: Path) -> None:
 
     of("new", "algorithm", "mine")
     part, study = tmp_path / "mine.py", ["mine.yaml", "-o", "s"]
-    begun = of("--import", "mine.py", "cluster", "begin", *study)
-    assert begun.endswith(f"stalesim --import {part} cluster work s\n")
-    of("--import", "mine.py", "cluster", "work", "s")
+    begun = of("--plugin", "mine.py", "cluster", "begin", *study)
+    assert begun.endswith(f"stalesim --plugin {part} cluster work s\n")
+    of("--plugin", "mine.py", "cluster", "work", "s")
     assert load(tmp_path / "s").complete
 
 

@@ -53,7 +53,7 @@ def test_a_border_beyond_the_interval_is_decided(n: int) -> None:
 def test_the_interval_is_between_ends_of_what_is_known() -> None:
     sample = Sample(np.arange(6.0), np.array([1.0, 2, 3, 4, 5, INF]))
     assert bounds.interval(sample) == (3, 0, INF)  # the medians are 2.5 and 3.5
-    assert bounds.in_words(bounds.interval(sample), 6) == "3.0 [no bound]"
+    assert bounds.in_words(bounds.interval(sample), 6) == "3.0 [unbounded]"
     few = exact(np.array([1.0, 2.0, 4.0]))
     assert bounds.in_words(bounds.interval(few), 3) == "2.0 [1.0, 4.0] (range, 75 %)"
     assert bounds.in_words(bounds.interval(exact(np.ones(1))), 1) == "1"

@@ -124,9 +124,9 @@ def test_groups_and_panels_may_be_chosen() -> None:
     assert legend_of(figure) == [f"compute={law}" for law in LAWS]
     (axes,) = figures.convergence(study, groups=["sync"]).axes
     assert len(axes.get_lines()) == 3
-    with pytest.raises(ValueError, match="no group 'snyc'; known are async, cli"):
+    with pytest.raises(ValueError, match="no variant 'snyc'; did you mean 'sync'"):
         figures.convergence(study, groups=["snyc"])
-    with pytest.raises(StudyError, match="compute is not swept; known are"):
+    with pytest.raises(StudyError, match=r"did you mean 'clients\.compute'"):
         figures.convergence(study, panels="client.compute")
 
 

@@ -206,7 +206,7 @@ def test_what_cannot_be_decided_is_said_before_the_runs(
     [
         ("times faster: 8.1 [at least 5.2]; reached 10/10", "8.1 times [at least 5.2]"),
         ("times faster: at least 1.429; reached 1/1", "at least 1.429 times"),
-        ("times fewer: no bound (range, 75 %)", "no bound (range, 75 %)"),
+        ("times fewer: unbounded (range, 75 %)", "unbounded (range, 75 %)"),
         ("difference of test_loss: 0.02 [0.01, 0.03]", "0.02 [0.01, 0.03]"),
         ("", ""),
     ],

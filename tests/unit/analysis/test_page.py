@@ -205,23 +205,23 @@ def test_an_interrupted_study_says_what_is_missing(
 
 CLEAN, OTHER = "c0ffee" * 6 + "c0ff", "beef" * 10
 EVIL = ["--import", "a.py", "--evil", "b", "--import", "c.py"]
-BROUGHT = ["stalesim", "--import", "my laws.py", "run", "x.yaml"]
+BROUGHT = ["stalesim", "--plugin", "my laws.py", "run", "x.yaml"]
 DIRTY = {"command": ["stalesim", "resume"], "commit": OTHER, "dirty": True}
-CODE = "--import executes Python code with all rights of the user"
+CODE = "--plugin executes Python code with all rights of the user"
 GONE = {"stop": "diverged", "stop_reason": "no longer finite", "diverged_at_commit": 17}
 TOLD: dict[str, tuple[Any, list[str], list[str]]] = {
     "modules that bring parts": (
         {"command": BROUGHT, "continued": [{"command": ["stalesim", "resume", "x"]}]},
         [
-            "stalesim --import 'my laws.py' run tiny.yaml -o tiny-again",
-            "stalesim --import 'my laws.py' run x.yaml stalesim resume x",
+            "stalesim --plugin 'my laws.py' run tiny.yaml -o tiny-again",
+            "stalesim --plugin 'my laws.py' run x.yaml stalesim resume x",
             CODE,
         ],
         [],
     ),
     "other options are not the way to repeat": (
         {"command": ["stalesim", *EVIL, "run", "x"], "commit": "--upload-pack=evil"},
-        ["stalesim --import a.py run tiny.yaml -o tiny-again"],
+        ["stalesim --plugin a.py run tiny.yaml -o tiny-again"],
         ["git checkout"],
     ),
     "no local changes": (
@@ -264,7 +264,7 @@ def test_what_a_manifest_says_is_told(case: str, study: Study, tmp_path: Path) -
     assert not [words for words in unsaid if words in text]
     if CODE in said:
         before, _, _ = text.partition("Beware.")
-        assert "stalesim --import" not in before  # said before the commands
+        assert "stalesim --plugin" not in before  # said before the commands
 
 
 def _no_end(manifest: dict[str, Any]) -> None:

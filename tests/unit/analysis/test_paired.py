@@ -153,5 +153,5 @@ def test_targets_of_another_metric_are_not_used() -> None:
 
 
 def test_a_baseline_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="no group 'c'; known are a"):
+    with pytest.raises(ValueError, match="no variant 'c'; known are a"):
         paired.against(Curves({"a": [[0.9]]}), "c")

@@ -72,10 +72,10 @@ def test_a_timeline_has_the_laws_of_its_clients(folder: Path) -> None:
 
 
 UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "by_client": (lambda s: staleness.by_client(s, "x"), "no group 'x'; known are"),
-    "histogram": (lambda s: staleness.histogram(s, "x"), "no group 'x'; known are"),
-    "law": (lambda s: staleness.staleness_law(s, "x"), "no group 'x'; known are"),
-    "figure": (lambda s: stalesim.staleness_histogram(s, "x"), "no group 'x'"),
+    "by_client": (lambda s: staleness.by_client(s, "x"), "no variant 'x'; known are"),
+    "histogram": (lambda s: staleness.histogram(s, "x"), "no variant 'x'; known are"),
+    "law": (lambda s: staleness.staleness_law(s, "x"), "no variant 'x'; known are"),
+    "figure": (lambda s: stalesim.staleness_histogram(s, "x"), "no variant 'x'"),
     "client": (
         lambda s: staleness.histogram(s, "base", 5),
         "client must be from 1 to 4 in group 'base', got 5",
@@ -94,8 +94,8 @@ UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
 }
 OF_LEARNING: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "curve": (lambda s: stalesim.mean_curve(s, "x"), "no group 'x'; known are base"),
-    "paired": (lambda s: stalesim.paired.against(s, "x"), "no group 'x'"),
+    "curve": (lambda s: stalesim.mean_curve(s, "x"), "no variant 'x'; known are base"),
+    "paired": (lambda s: stalesim.paired.against(s, "x"), "no variant 'x'"),
 }
 
 
@@ -111,5 +111,5 @@ def test_what_a_study_has_not_is_refused(folder: Path, name: str, case: str) -> 
 
 def test_a_view_refuses_unknown_groups(folder: Path) -> None:
     view = timelines.view.view(stalesim.load(folder / "timeline"))
-    with pytest.raises(ValueError, match="no group 'x'; known are base"):
+    with pytest.raises(ValueError, match="no variant 'x'; known are base"):
         view.entry("x")

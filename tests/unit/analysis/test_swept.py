@@ -141,7 +141,7 @@ def test_keys_that_change_along_a_line_are_named() -> None:
 
 def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     study = two_keys()
-    with pytest.raises(StudyError, match="w is not swept; known are clients"):
+    with pytest.raises(StudyError, match="w is not swept; known are algorithm"):
         sweeps.final_over(study, "w")
     with pytest.raises(StudyError, match=r"at .*step_size = 7; known are 0.01, 0.1"):
         sweeps.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})

@@ -38,7 +38,7 @@ def test_curves_of_what_is_not_there() -> None:
     study = Curves({"a": [arrives(1)]})
     with pytest.raises(StudyError, match="no column 'objective'; known are commits"):
         curves.mean_curve(study, "a", "objective")
-    with pytest.raises(ValueError, match="no group 'b'; known are a"):
+    with pytest.raises(ValueError, match="no variant 'b'; known are a"):
         curves.mean_curve(study, "b")
 
 

@@ -44,7 +44,7 @@ COMMANDED = [
     *(ROOT / "README.md", *sorted(DOCS.rglob("*.md"))),
     *sorted((ROOT / "evidence/pages").glob("*.md")),
 ]
-MISTAKES = ("run delays.yaml -s algorithm.step_sise=0.1",)
+MISTAKES = ("run delays.yaml -s algorithm.learning_rat=0.1",)
 """Commands that a page shows for the message."""
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^stalesim ([^:].+)$", re.MULTILINE)

@@ -89,7 +89,7 @@ def _write(path: Path, scenario: dict[str, Any]) -> None:
 def imports() -> list[str]:
     """Names the modules in both ways: as modules, and one as a file."""
     names = [f"{name}.py" if name == "medians" else name for name in MODULES]
-    return [word for name in names for word in ("--import", name)]
+    return [word for name in names for word in ("--plugin", name)]
 
 
 @pytest.fixture(scope="module")

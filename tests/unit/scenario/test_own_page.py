@@ -27,7 +27,7 @@ def study_of(page: str, folder: Path, *command: str) -> Study:
 
 @pytest.mark.long
 def test_a_server_attends_to_the_parties(tmp_path: Path) -> None:
-    command = ("--import", "rmse", "run", "own-server.yaml")
+    command = ("--plugin", "rmse", "run", "own-server.yaml")
     study = study_of(MODELS, tmp_path, *command)
     # One class alone has 0.63 of the rows.
     assert study.table("evaluations")["test_accuracy"].iloc[-1] > 0.8
@@ -38,7 +38,7 @@ def test_a_server_attends_to_the_parties(tmp_path: Path) -> None:
 def test_the_page_leads_from_three_models_to_a_figure(tmp_path: Path) -> None:
     (line,) = blocks(MODELS, "sh")
     _, *command = line.split("#")[0].split()
-    study = study_of(MODELS, tmp_path, "--import", "rmse", *command)
+    study = study_of(MODELS, tmp_path, "--plugin", "rmse", *command)
     assert study.complete
     last = study.table("evaluations").groupby("run")["test_accuracy"].last()
     assert len(last) == 4

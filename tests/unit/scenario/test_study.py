@@ -181,8 +181,8 @@ def test_a_variant_of_another_kind_says_that_it_starts_from_nothing() -> None:
     made = study(variants={"b": {"algorithm": {"kind": "fed_sgd"}}})
     with pytest.raises(
         ScenarioError,
-        match=r"^variants\.b: algorithm\.step_size is missing; .*; that of the base "
-        r"belongs to its kind 'vafl': a variant that names another kind starts from",
+        match=r"^variants\.b: algorithm\.learning_rate is missing; .*; that of the "
+        r"base belongs to its kind 'vafl': a variant that names another kind starts",
     ):
         expand(made)
     changed = {"clients": {"compute": {"law": "gamma"}}}

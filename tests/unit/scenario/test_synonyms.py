@@ -11,10 +11,16 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from stalesim import load, resume, simulate
-from stalesim.simulator.parts.errors import ScenarioError
-from stalesim.simulator.scenario.reading import loads, loads_any, to_yaml, validated
+from stalesim.simulator.parts.errors import KEYS, ScenarioError
+from stalesim.simulator.scenario.reading import (
+    loads,
+    loads_any,
+    placing,
+    to_yaml,
+    validated,
+)
 from stalesim.simulator.scenario.schema import schema
-from stalesim.simulator.scenario.synonyms import KEYS, VALUES
+from stalesim.simulator.scenario.synonyms import VALUES
 
 # ruff: noqa: E501
 OURS = """
@@ -154,9 +160,71 @@ def test_a_mapping_within_itself_is_refused() -> None:
 
 def test_a_mistake_under_a_word_is_at_its_line() -> None:
     with pytest.raises(
-        ScenarioError, match=r"^it:11: clients\.loss\.timeout must be >"
+        ScenarioError, match=r"^it:11: clients\.message_loss\.timeout must be >"
     ):
         loads(THEIRS.replace("timeout: 5", "timeout: -5"), "it")
+
+
+SMALL = """
+name: it
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 4}}
+clients: {compute: {law: expon}}
+protocol: {kind: buffered, buffer_size: 2}
+algorithm: {kind: fed_buff, learning_rate: 0.1, batch_size: 4, local_steps: 1}
+stop: {commits: 4}
+evaluate: {every: {commits: 2}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("protocol.max_staleness=5", "protocol.max_staleness is not a key of kind"),
+        ("protocol.buffer_size=0", "protocol.buffer_size must be >= 1, got 0"),
+        ("algorithm.batch_size=-1", "algorithm.batch_size must be a whole number"),
+        ("algorithm.batch=-1", "algorithm.batch must be a whole number"),
+        ("algorithm.mu=-1", "algorithm.mu is not a key of kind 'fed_buff'; remove it"),
+        ("clients.speed=1", "clients.speed must be a mapping of keys to values, got 1"),
+        ("clients.speed=1", "; write speed: {key: value}"),
+        ("clients.message_loss.probability=2", "clients.message_loss.probability must"),
+        ("algorithm={kind: sgd}", "algorithm.learning_rate is missing; add it"),
+        ("sweep.algorithm.batch_size=[0]", "sweep of algorithm.batch_size = 0"),
+        ("variants.a.algorithm.batch_size=0", "variants.a: algorithm.batch_size must"),
+        ("algorithm.lr=0.1", "did you mean 'learning_rate'?"),
+        ("algorithm.learning_rat=0.1", "did you mean 'learning_rate'?"),
+        ("algorithm.batchsize=1", "did you mean 'batch_size'?"),
+        ("algorithm.batc=1", "did you mean 'batch'?"),
+        ("algorithm.local_lr=0.1", "write algorithm.local_learning_rate"),
+        ("algorithm.momentun=0.9", "did you mean 'optimizer', with kind: sgd and mom"),
+        ("algorithm.foo=1", "known are batch_size, client_weighting, kind, learning_"),
+        ("clients.count=3", "did you mean 'number'?"),
+        ("clients.selection.concurency=3", "did you mean 'concurrency'?"),
+        ("clients.message_los.timeout=1", "did you mean 'message_loss'?"),
+    ],
+)
+def test_a_mistake_names_the_words_that_were_written(change: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        loads(SMALL, "it", [change])
+    assert said in str(caught.value)
+    assert f"override '{change.partition('=')[0]}" in str(caught.value)
+
+
+def test_what_planning_finds_names_them_too(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(SMALL)
+    found = pytest.raises(ScenarioError, match=r":6: algorithm\.batch_size must be")
+    with found, placing(path):
+        raise ScenarioError("algorithm.batch must be at most 3")
+
+
+def test_a_mistake_without_a_file_or_found_later_names_them_too() -> None:
+    tree = yaml.safe_load(SMALL)
+    wrong = tree | {"protocol": {"kind": "buffered", "buffer_size": 0}}
+    with pytest.raises(ScenarioError, match=r"^protocol\.buffer_size must be >= 1"):
+        validated(wrong)
+    swept = tree | {"sweep": {"algorithm.batch_size": [0]}}
+    with pytest.raises(ScenarioError, match=r"^sweep of algorithm\.batch_size = 0"):
+        validated(swept)
 
 
 def test_a_word_that_a_part_has_itself_is_left_alone() -> None:

@@ -205,10 +205,10 @@ def test_a_study_with_parts_of_ones_own_says_what_to_import(
     tree = TREE | {"clients": {"compute": {"law": "mine"}}}
     manifest: dict[str, Any] = {"scenario": tree, "modules": {"mine": {}}}
     monkeypatch.setattr(running, "load", lambda _: SimpleNamespace(manifest=manifest))
-    with pytest.raises(StudyError, match="stalesim --import mine resume s "):
+    with pytest.raises(StudyError, match="stalesim --plugin mine resume s "):
         studies.resume("s")
     manifest["modules"]["mine"] = {"file": "/my/mine.py"}
-    with pytest.raises(StudyError, match=r"stalesim --import /my/mine\.py resume s "):
+    with pytest.raises(StudyError, match=r"stalesim --plugin /my/mine\.py resume s "):
         running.scenario_of("s")
     del manifest["modules"]
     with pytest.raises(ScenarioError, match="got 'mine'"):
@@ -581,7 +581,7 @@ def test_a_study_goes_on_with_the_same_modules_alone(here: Path) -> None:
     module.write_text(MODULE.replace("FACTOR", "1.0"))
     tree = changed(TREE, clients={"compute": {"law": "mine"}})
     Path("s.yaml").write_text(json.dumps(tree))
-    brings = ("--import", module.name)
+    brings = ("--plugin", module.name)
     options = ("-o", "s", "--no-plots", "-j", "1")
     done = stalesim(*brings, "run", "s.yaml", *options)
     assert done.returncode == 0, done.stderr
@@ -603,7 +603,7 @@ def test_a_part_must_mark_the_files_that_it_names(here: Path) -> None:
         '"mine"\n', '"mine"\n    log_path: str | None = None\n', 1
     )
     module.write_text(unmarked_one)
-    done = stalesim("--import", module.name, "list")
+    done = stalesim("--plugin", module.name, "list")
     assert done.returncode == 2
     assert "must mark entries that name files, got Mine.log_path" in done.stderr
     assert done.stderr.count("\n") == 1

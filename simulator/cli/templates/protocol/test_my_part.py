@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 def test_my_part(tmp_path):
     folder = tmp_path / "timeline"
-    command = ["-m", "stalesim", "--import", HERE / "my_part.py", "timeline"]
+    command = ["-m", "stalesim", "--plugin", HERE / "my_part.py", "timeline"]
     asked = [HERE / "my_part.yaml", "--out", folder, "--no-plots"]
     subprocess.run([sys.executable, *command, *asked], check=True)
     study = stalesim.load(folder)
