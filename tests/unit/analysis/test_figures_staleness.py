@@ -35,10 +35,11 @@ def test_histograms_of_clients_and_their_law() -> None:
         values, edges, _ = stairs.get_data()
         assert np.sum(values * np.diff(edges)) == pytest.approx(1)
         assert edges[0] == 0.5
-        mean, theory = axes.get_lines()
+        theory, mean = axes.get_lines()
         # 10,000 ages of standard deviation at most 3.5: six standard errors.
         assert points_of(mean)[0][0] == pytest.approx(1 + client, abs=0.21)
         ages, density = points_of(theory)
+        assert axes.get_ylim()[1] > density.max()
         at = np.searchsorted(edges, ages[:3]) - 1
         np.testing.assert_allclose(values[at], density[:3], atol=0.03)
         title = axes.get_title(loc="left")
