@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from ..simulator.files.study import StudyError
 from ..simulator.scenario import tuning
 from ..simulator.scenario.study import short_names
 from ..simulator.scenario.tuning import Choice, Compare, Point, Trial
@@ -18,12 +19,19 @@ def table(study: Study) -> pd.DataFrame:
         Columns group; entry; best, the value that was chosen; `at best`, the mean
         objective of its trial; for a range `below` and `above`, those of the trials
         next to it, and by how much they are worse; trials, runs and virtual seconds of
-        the variant's tuning. Empty for a study that compares nothing.
+        the variant's tuning.
+
+    Raises:
+        StudyError: The study has tuned no variants.
     """
     compare = _compare(study)
+    if compare is None or not compare.found:
+        raise StudyError(
+            f"study {study.manifest['name']!r} has tuned no variants, so that there "
+            f"are no choices; add compare to its scenario and run it"
+        )
     rows = []
-    for variant, choice in (compare.found or {}).items() if compare else ():
-        assert compare is not None
+    for variant, choice in compare.found.items():
         sign = -1.0 if tuning.falls(tuning.objective(compare.objective)) else 1.0
         space = compare.space(variant)
         best = tuning.tried(choice, choice.best)
@@ -43,7 +51,7 @@ def table(study: Study) -> pd.DataFrame:
 
 
 def notes(study: Study) -> list[str]:
-    """Returns what the columns of `table` are; nothing where it is empty."""
+    """Returns what the columns of `table` are; nothing where there is no table."""
     compare = _compare(study)
     if compare is None or not compare.found:
         return []

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
-from ..simulator.parts.errors import suggestion
+from ..simulator.parts.errors import counted, suggestion
 from ..simulator.parts.metrics import Metric
 from .facts import Entry, short
 
@@ -207,33 +207,52 @@ def groups(study: Study) -> list[str]:
     return list(dict.fromkeys(runs(study)["group"]))
 
 
+def who(study: Study) -> pd.DataFrame:
+    """Returns variant, group, swept values and replicate of each run that has ended."""
+    known = runs(study)
+    keys = [key for key in swept_columns(study).values() if key in known]
+    return known[["variant", "group", *keys, "replicate"]]
+
+
+def configurations(study: Study) -> pd.DataFrame:
+    """Returns variant, group and swept values of each group, in their order."""
+    known = who(study).drop(columns="replicate")
+    return known.drop_duplicates("group", ignore_index=True)
+
+
 def chosen(study: Study, names: Sequence[str] | None) -> list[str]:
     """Returns the groups that are named, or all of a named variant; by default all.
 
     Raises:
-        StudyError: There is no such group; the message has the known ones.
+        StudyError: There is no such group; the message says what to write.
     """
     if names is None:
         return groups(study)
     of = dict(zip(*runs(study)[["group", "variant"]].to_numpy().T, strict=True))
-    _check(names, {*of, *of.values()})
+    check_groups(study, *(name for name in names if name not in of.values()))
     return [group for group, variant in of.items() if {group, variant} & {*names}]
 
 
 def check_groups(study: Study, *names: str) -> None:
-    """Refuses names of groups that a study has not.
+    """Refuses names of groups that a study does not have.
 
     Raises:
-        StudyError: There is no such group; the message has a near one, or the known.
+        StudyError: There is no such group; the message says what to write.
     """
-    _check(names, {run["label"] for run in study.manifest["runs"]})
-
-
-def _check(names: Sequence[str], known: set[str]) -> None:
+    known = {run["label"]: run["variant"] for run in study.manifest["runs"]}
     for name in names:
-        if name not in known:
-            near = suggestion(name, known)
-            raise StudyError(f"the study has no variant {name!r}; {near}")
+        if name in known:
+            continue
+        if name in known.values():
+            swept = [repr(group) for group, of in known.items() if of == name]
+            raise StudyError(
+                f"variant {name!r} has {counted(len(swept), 'configuration')}; take "
+                f"one of them: {', '.join(swept)}"
+            )
+        names_known = [*known, *known.values()]
+        raise StudyError(
+            f"the study has no variant {name!r}; {suggestion(name, names_known)}"
+        )
 
 
 def evaluations(study: Study) -> pd.DataFrame:

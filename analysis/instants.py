@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import StudyError, StudyWarning
-from .frames import Study, groups, metric_of, runs, unit_of
+from .frames import Study, configurations, groups, metric_of, runs, unit_of, who
 from .phases import evaluations_by
 from .statistics import UNKNOWN, t_interval
 from .targets import for_means, lost, or_worse
@@ -48,8 +48,9 @@ def values_at(
         against: Count, of `frames.COUNTED` or `phases.PHASES`.
 
     Returns:
-        Columns group, replicate, value (NaN where there is none), evaluated (the count
-        at that evaluation), and the value's bounds low, high, as `targets.or_worse`.
+        Columns variant, group, the swept keys, replicate, value (NaN where there is
+        none), evaluated (the count at that evaluation), and the value's bounds low,
+        high, as `targets.or_worse`.
 
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
@@ -66,7 +67,7 @@ def values_at(
     name = ENDS.get(against, against)
     ends = np.fmax(furthest, ended[name]) if name in ended else furthest
     there = (ends >= at) | (ended["stop"] == FROZEN)
-    found = ended[["group", "replicate"]].assign(
+    found = who(study).assign(
         value=ended["run"].map(until["y"]).where(there),
         evaluated=ended["run"].map(until["x"]).where(there & ~bad),
     )
@@ -95,11 +96,10 @@ def value_at(
         against: Count, of `frames.COUNTED` or `phases.PHASES`.
 
     Returns:
-        Columns group, mean, low, high (95 % t-interval over replicates, which of few
-        may leave what the metric can be; NaN where a value is only bounded, or there
-        are fewer than two), known (replicates that have
-        a value there), replicates. A warning names groups of which no run lasted so
-        long.
+        Columns variant, group, the swept keys, mean, low, high (95 % t-interval over
+        replicates, which of few may leave what the metric can be; NaN where a value is
+        only bounded, or there are fewer than two), known (replicates that have a value
+        there), replicates. A warning names groups of which no run lasted so long.
 
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
@@ -126,6 +126,6 @@ def means_at(
         values = mine["value"].dropna().to_numpy(np.float64)
         bounded = np.isinf(mine[["low", "high"]]).any(axis=None)
         interval = UNKNOWN if bounded else t_interval(values)  # bounds have no mean
-        rows.append((group, *interval, values.size, len(mine)))
-    columns = pd.Index(["group", "mean", "low", "high", "known", "replicates"])
-    return pd.DataFrame(rows, columns=columns)
+        rows.append((*interval, values.size, len(mine)))
+    columns = pd.Index(["mean", "low", "high", "known", "replicates"])
+    return configurations(study).join(pd.DataFrame(rows, columns=columns))

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import StudyError
 from . import bounds
-from .frames import Study, check_groups, groups
+from .frames import Study, check_groups, configurations, runs
 from .statistics import LEVEL, confidence, t_interval
 from .targets import default_target, final_bounds, for_means, times_to_target
 
@@ -47,23 +48,24 @@ def against(
 
     Args:
         study: Study, finished or not.
-        baseline: Group that others are compared with.
+        baseline: Group that others are compared with; or a variant, whose swept values
+            are then those of the group that is compared.
         metric: Column of the table `evaluations`.
         counted: Count, of `frames.COUNTED` or `phases.PHASES`.
         target: Target of the metric; by default the study's, if it is of this metric.
 
     Returns:
-        Columns group; quantity, `final` or `to target`; difference, the mean over pairs
-        of group less baseline, NaN if not known or only bounded, with low and high, its
-        95 % t-interval; pairs whose difference is known; replicates that both sides
-        have; mean and baseline, the means of both over these pairs.
+        Columns variant, group, the swept keys; quantity, `final` or `to target`;
+        difference, the mean over pairs of group less baseline, NaN if not known or only
+        bounded, with low and high, its 95 % t-interval; pairs whose difference is
+        known; replicates that both sides have; mean and baseline, the means of both
+        over these pairs.
 
     Raises:
-        ValueError: There is no such group.
-        StudyError: There is no such column.
+        StudyError: There is no such group, or variant with a group's swept values; or
+            no such column.
     """
-    check_groups(study, baseline)
-    known = groups(study)
+    others = _baselines(study, baseline)
     if target is None and (stated := default_target(study)).metric == metric:
         target = stated.value
     finals = for_means(study, metric, final_bounds(study, metric))
@@ -74,14 +76,15 @@ def against(
         low = times["low"].where(np.isfinite(times["low"]), times["time"])
         times = times.assign(value=times["time"], low=low).dropna(subset="value")
     rows = []
-    for group in known:
-        if group == baseline:
+    for group, other in others.items():
+        if group == other:
             continue
-        pair = (group, baseline)
+        pair = (group, other)
         rows.append(_difference(pair, FINAL, finals))
         if times is not None:
             rows.append(_difference(pair, TO_TARGET, times))
-    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    found = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    return configurations(study).merge(found, on="group")
 
 
 def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.DataFrame:
@@ -92,13 +95,14 @@ def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.Data
 
     Args:
         study: Study, finished or not.
-        than: Group that others are compared with.
+        than: Group that others are compared with; or a variant, as in `against`.
         metric: Column of the table `evaluations`.
         value: Value of the metric to reach.
 
     Returns:
-        Columns group, ratio, low, high (as `bounds.interval`; NaN where nothing is
-        known), bound: `≥`, `≤` or nothing, where the median is known on one side alone.
+        Columns variant, group, the swept keys, ratio, low, high (as `bounds.interval`;
+        NaN where nothing is known), bound: `≥`, `≤` or nothing, where the median is
+        known on one side alone.
 
     Raises:
         StudyError: The metric was not evaluated, or cannot have the value.
@@ -107,11 +111,40 @@ def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.Data
     known = times["low"].notna()
     ones = times.assign(low=times["low"].mask(known, 1.0), high=1.0)
     rows = []
-    for group in groups(study):
-        found = ratio((than, group), ones if group == than else times)
-        rows.append((group, *found[:4]))
-    columns = pd.Index(["group", *PairedRatio._fields[:4]])
-    return pd.DataFrame(rows, columns=columns)
+    for group, other in _baselines(study, than).items():
+        rows.append(ratio((other, group), ones if group == other else times)[:4])
+    columns = pd.Index(PairedRatio._fields[:4])
+    return configurations(study).join(pd.DataFrame(rows, columns=columns))
+
+
+def _baselines(study: Study, name: str) -> dict[str, str]:
+    """Returns the group that each group is compared with, itself among them.
+
+    Raises:
+        StudyError: There is no such group, or variant with a group's swept values.
+    """
+    variants = dict(runs(study)[["group", "variant"]].itertuples(index=False))
+    if name not in variants.values() or name in variants:
+        check_groups(study, name)
+        return dict.fromkeys(variants, name)
+    points = {run["label"]: run["parameters"] for run in study.manifest["runs"]}
+    of_name = {group: points[group] for group in variants if variants[group] == name}
+    found = {}
+    for group in variants:
+        mine = points[group].items()
+        alike = [
+            other
+            for other, point in of_name.items()
+            if all(point.get(key, value) == value for key, value in mine)
+        ]
+        if len(alike) != 1:
+            raise StudyError(
+                f"variant {name!r} must have one configuration with the swept values "
+                f"of {group!r}, but has {len(alike)}; take one of "
+                f"{', '.join(map(repr, of_name))}"
+            )
+        found[group] = alike[0]
+    return found
 
 
 class PairedRatio(NamedTuple):

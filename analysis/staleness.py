@@ -1,6 +1,7 @@
 """Distributions of staleness, per client or group, and the laws that they follow."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
 from .facts import Entry
-from .frames import Study, check_groups, joined
+from .frames import Study, check_groups, chosen, configurations, joined
 from .laws import ScenarioWorld
 from .theory import activation_from_rates, embedding_age_law, exponential_staleness_law
 
@@ -20,6 +21,8 @@ Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 QUANTILES = (0.5, 0.95)
 PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """Quantiles that tables show besides the mean."""
+OF_PARTS = ("group", "clients", "count", "mean", *PARTS_SHOWN, "max")
+"""Columns of tables of client groups."""
 BEYOND = 1e-6
 """Probability beyond the last age at which a law is given."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
@@ -62,38 +65,56 @@ def histogram(
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
-def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
-    """Returns how stale each client of a group was.
+def by_client(
+    study: Study, group: str | None = None, quantity: str | None = None
+) -> pd.DataFrame:
+    """Returns how stale each client was, and what theory predicts where it does.
+
+    Args:
+        study: Study, finished or not.
+        group: Group of runs, or a variant with all its swept values; by default all.
+        quantity: As in `histogram`.
 
     Returns:
-        Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
+        Columns variant, group, the swept keys, client, count, mean, theory (mean of the
+        steady state, without the start of a run; NaN where `staleness_law` knows none),
+        50 %, 95 % (commits); `clients` has the maxima.
 
     Raises:
         StudyError: There is no such group or quantity, or the study is a
             timeline of which statistics alone were kept.
     """
-    table, who = binned(study, group), measured(study)
-    quantity = _known(quantity, table) or default_quantity(table)
+    wanted = chosen(study, None if group is None else [group])
+    table, who = binned(study), measured(study)
+    table = table.loc[table["group"].isin(wanted)]
+    quantity = _known(quantity, table)
     rows = []
-    for client, mine in table.loc[table["quantity"] == quantity].groupby("client"):
-        frame = _summed(mine, quantity)
-        own = who.loc[(who["group"] == group) & (who["client"] == client)]
-        places = [quantile(frame, part) for part in QUANTILES]
-        count = int(frame["count"].sum())
-        rows.append((client, count, exact(own, quantity)[0], *places))
-    columns = pd.Index(["client", "count", "mean", *PARTS_SHOWN])
-    return pd.DataFrame(rows, columns=columns)
+    for name in wanted:
+        of_group = table.loc[table["group"] == name]
+        what = quantity or default_quantity(of_group)
+        law = _own_law(study, name) if what == default_quantity(of_group) else None
+        of_group = of_group.loc[of_group["quantity"] == what]
+        for client, mine in of_group.groupby("client"):
+            frame = _summed(mine, what)
+            own = who.loc[(who["group"] == name) & (who["client"] == client)]
+            places = [quantile(frame, part) for part in QUANTILES]
+            count, average = int(frame["count"].sum()), exact(own, what)[0]
+            predicted = law(int(client)).mean() if law else float("nan")
+            rows.append((name, client, count, average, predicted, *places))
+    columns = pd.Index(["group", "client", "count", "mean", "theory", *PARTS_SHOWN])
+    found = pd.DataFrame(rows, columns=columns)
+    return configurations(study).merge(found, on="group")
 
 
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns how stale all clients and each group of clients of a scenario were.
 
     Returns:
-        Columns group (of runs), clients (`all`, or the name of their group and how many
-        it has), count (of contributions applied, or uses of embeddings), mean, 50 %,
-        95 % (of histograms, which also have what a buffer still held at the end; within
-        a bin of several integers as if evenly filled), max (commits). Groups of runs
-        whose scenario does not divide its clients are left out.
+        Columns variant, group (of runs), the swept keys, clients (`all`, or the name of
+        their group and how many it has), count (of contributions applied, or uses of
+        embeddings), mean, 50 %, 95 % (of histograms, which also have what a buffer
+        still held at the end; within a bin of several integers as if evenly filled),
+        max (commits).
 
     Raises:
         StudyError: There is no such quantity, or the study is a
@@ -101,27 +122,31 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """
     stale, who = binned(study), measured(study)
     quantity = _known(quantity, stale)
-    columns = ["group", "clients", "count", "mean", *PARTS_SHOWN, "max"]
     rows = []
-    if GROUP not in who:
-        return pd.DataFrame(rows, columns=pd.Index(columns))
     for group, mine in who.groupby("group", sort=False):
-        sizes = groups(mine.loc[mine["run"] == mine["run"].iloc[0]])
-        if not sizes:
-            continue
         table = stale.loc[stale["group"] == group]
         what = quantity or default_quantity(table)
         parts = {"all": (mine, table)}
-        for part, size in sizes.items():
-            own = mine.loc[mine[GROUP] == part], table.loc[table[GROUP] == part]
-            parts[f"{part} ({size})"] = own
+        if GROUP in who:
+            sizes = groups(mine.loc[mine["run"] == mine["run"].iloc[0]])
+            for part, size in sizes.items():
+                own = mine.loc[mine[GROUP] == part], table.loc[table[GROUP] == part]
+                parts[f"{part} ({size})"] = own
         for name, (own, ages) in parts.items():
             frame = _summed(ages, what)
             places = [quantile(frame, each) for each in QUANTILES]
             count = int(own[WEIGHTS[what]].sum())
             average, largest = exact(own, what)
             rows.append((group, name, count, average, *places, largest))
-    return pd.DataFrame(rows, columns=pd.Index(columns))
+    found = pd.DataFrame(rows, columns=pd.Index(OF_PARTS))
+    return configurations(study).merge(found, on="group")
+
+
+def divided(study: Study) -> pd.DataFrame:
+    """Returns `by_client_group` of those groups that divide their clients."""
+    found = by_client_group(study)
+    parted = found.loc[found["clients"] != "all", "group"]
+    return found.loc[found["group"].isin(parted), [*OF_PARTS]]
 
 
 def binned(study: Study, group: str | None = None) -> pd.DataFrame:
@@ -228,6 +253,20 @@ def staleness_law(study: Study, group: str) -> Law | None:
 
     Source: VAFL, equation 3 (V-07).
     """
+    own = _own_law(study, group)
+    if own is None:
+        return None
+
+    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
+        known = own(client)
+        ages = np.arange(known.support()[0], known.ppf(1 - BEYOND) + 1)
+        return ages, known.pmf(ages)
+
+    return law
+
+
+def _own_law(study: Study, group: str) -> Callable[[int], Any] | None:
+    """Returns `staleness_law` as laws of SciPy, which have exact means."""
     table = binned(study, group)
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
     quantity = default_quantity(table)
@@ -241,15 +280,10 @@ def staleness_law(study: Study, group: str) -> Law | None:
     if quantity != "contribution" and not facts.of(of_group[0]).get("refreshes_all"):
         return None
 
-    def law(client: int) -> tuple[np.ndarray, np.ndarray]:
-        if quantity == "contribution":
-            own = exponential_staleness_law(rates, client - 1)
-        else:
-            own = embedding_age_law(float(activation_from_rates(rates)[client - 1]))
-        ages = np.arange(own.support()[0], own.ppf(1 - BEYOND) + 1)
-        return ages, own.pmf(ages)
-
-    return law
+    if quantity == "contribution":
+        return lambda client: exponential_staleness_law(rates, client - 1)
+    shares = activation_from_rates(rates)
+    return lambda client: embedding_age_law(float(shares[client - 1]))
 
 
 def stale_groups(study: Study) -> set[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..simulator.parts.errors import printable
+from ..simulator.scenario.study import short_names
 from . import claims, frames, instants, statistics, targets
 from .expenses import joules_by_end
 from .figures import style
@@ -46,8 +47,10 @@ IN_MATHEMATICS = {
 """Words on numbers, and their signs."""
 COMMENT = 86
 """Letters of a line of a comment."""
-LONG, WIDTH = 30, 14
+LONG, WIDTH = 30, 10
 """Letters from which a column's words are broken, and of a line of a heading."""
+BROKEN = 0.6
+"""Part of a line that columns with broken words share."""
 
 
 class Cell(NamedTuple):
@@ -92,23 +95,22 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     known = frames.groups(study)
     columns: dict[str, list] = {"group": list(known)}
     target, reached = targets.time_to_default(study)
-    times = _by_group(reached)
     goal = "target"
     if target.is_known:
         other = "" if target.metric == metric else f"{style.in_words(target.metric)} "
         goal = f"{other}{target.value:.3g}"
-    columns[f"time to {goal} (s)"] = [_cell(times[group]) for group in known]
+    columns[f"time to {goal} (s)"] = _cells(reached)
     finals = targets.final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for time in dict.fromkeys(at):
-        of_group = _by_group(instants.means_at(study, metric, time))
+        means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
         columns[f"{style.in_words(metric)} after {instants.in_words(time)}"] = [
-            _within(study, metric, _cell(of_group[group]), of_runs.get_group(group))
-            for group in known
+            _within(study, metric, mean, of_runs.get_group(group))
+            for group, mean in zip(known, means, strict=True)
         ]
     private = _privacy(study, known)
     columns |= {name: private.pop(name) for name in ("ε",) if name in private}
@@ -125,6 +127,19 @@ def brief(table: pd.DataFrame) -> pd.DataFrame:
     details = ["largest staleness", "protects"]
     details += ["commits"] * ("contributions" in table)
     return table.drop(columns=details, errors="ignore")
+
+
+def by_point(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Returns `results` with variants and swept values in columns of their own."""
+    keys, known = frames.swept_keys(study), frames.configurations(study)
+    if not keys:
+        return table
+    columns, names = frames.swept_columns(study), short_names(tuple(keys))
+    names = {columns[key]: names[key].replace("_", " ") for key in keys}
+    several = len(known["variant"].unique()) > 1
+    cells = known[["variant", *names] if several else [*names]].rename(columns=names)
+    cells = cells.astype(object).fillna("")
+    return pd.concat([cells, table.drop(columns="group")], axis=1)
 
 
 def costs(study: Study) -> pd.DataFrame:
@@ -165,10 +180,15 @@ def staleness(study: Study) -> pd.DataFrame:
 
 
 def verdicts(study: Study) -> pd.DataFrame:
-    """Returns a row per claim: columns claim, verdict, measured, replicates, p."""
+    """Returns a row per claim: says, claim, verdict, measured, replicates, p.
+
+    Without `says` where no claim has such a sentence.
+    """
     found = claims.evaluate(study)
     p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
-    return found[["claim", "verdict", "measured", "replicates"]].assign(p=p)
+    names = ["says"] * bool(found["says"].any())
+    names += ["claim", "verdict", "measured", "replicates"]
+    return found[names].assign(p=p)
 
 
 def plain(table: pd.DataFrame) -> pd.DataFrame:
@@ -195,7 +215,9 @@ def to_latex(table: pd.DataFrame, caption: str, label: str, method: str = "") ->
     r"""Returns a table for LaTeX, which needs `\usepackage{booktabs}`."""
     heads = [_head(str(name)) for name in table.rename(columns=HEADINGS)]
     cells = table.map(_in_latex).set_axis(heads, axis=1)
-    shape = "".join(_shape(table[name]) for name in table)
+    shapes = [_shape(table[name]) for name in table]
+    part = BROKEN / max(1, shapes.count("p"))
+    shape = "".join(shapes).replace("p", rf"p{{{part:.2g}\linewidth}}")
     rows = cells.to_latex(index=False, escape=False, column_format=shape)
     about = textwrap.wrap(_escaped(method), COMMENT)
     lines = [
@@ -225,15 +247,16 @@ def _privacy(study: Study, known: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _by_group(table: pd.DataFrame) -> dict[str, list[float]]:
-    rows = table.itertuples(index=False, name=None)
-    return {str(group): numbers for group, *numbers in rows}
-
-
-def _cell(numbers: Sequence[float]) -> Cell:
-    estimate, low, high, known, replicates, *after = map(float, numbers)
-    symmetric = not after
-    return Cell(estimate, low, high, int(known), int(replicates), symmetric, *after)
+def _cells(table: pd.DataFrame) -> list[Cell]:
+    """Returns a cell for each row of `targets.time_to_target` or `means_at`."""
+    if "median" in table:
+        names = {"median": "estimate", "reached": "known"}
+        table = table.rename(columns=names).assign(symmetric=False)
+    else:
+        names = {"mean": "estimate"}
+        table = table.rename(columns=names).assign(symmetric=True, after=math.inf)
+    rows = table[list(Cell._fields)].itertuples(index=False, name=None)
+    return [Cell(*row) for row in rows]
 
 
 def _mean(study: Study, metric: str, values: pd.Series) -> Cell:
@@ -252,7 +275,7 @@ def _shape(column: pd.Series) -> str:
     if not column.map(lambda cell: isinstance(cell, str)).all():
         return "r"
     longest = max(map(len, column), default=0)
-    return r"p{0.27\linewidth}" if longest > LONG else "l"
+    return "p" if longest > LONG else "l"
 
 
 def _head(name: str) -> str:

@@ -10,14 +10,15 @@ from ..simulator.files.study import StudyError
 from ..simulator.scenario.tuning import objective
 from .frames import (
     Study,
+    configurations,
     described,
     evaluations,
     first_metric,
     groups,
     metric_of,
     runs,
-    swept_columns,
     unit_of,
+    who,
 )
 from .phases import evaluations_by
 from .statistics import (
@@ -81,17 +82,15 @@ def final_values(study: Study, metric: str | None = None) -> pd.DataFrame:
         math.nan if stop == "diverged" or run not in curves else final(curves[run][1])
         for run, stop in zip(known["run"], known["stop"], strict=True)
     ]
-    keys = swept_columns(study).values()
-    columns = ["variant", "group", *(key for key in keys if key in known), "replicate"]
-    return known[columns].assign(value=values)
+    return who(study).assign(value=values)
 
 
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
     """Returns between which numbers every run's final value is known to lie.
 
     Returns:
-        Columns group, replicate, value (NaN for a run that was never evaluated and did
-        not diverge), and its bounds low, high, as `or_worse`.
+        Columns of `who`, value (NaN for a run that was never evaluated and did not
+        diverge), and its bounds low, high, as `or_worse`.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -178,7 +177,7 @@ def lost(study: Study, metric: str) -> np.ndarray:
 def final_quantities(
     study: Study, quantity: str, *, diverged: bool = False
 ) -> pd.DataFrame:
-    """Returns what every run has come to: columns group, replicate, value.
+    """Returns what every run has come to: columns of `who`, and value.
 
     Virtual time, commits and contributions are those of the run's end, all else is that
     of its last evaluation. NaN for a run that counts no such thing.
@@ -200,7 +199,7 @@ def final_quantities(
     values = values.astype(np.float64)
     if not diverged:
         values = values.mask(table["stop"] == "diverged")
-    return table[["group", "replicate"]].assign(value=values)
+    return who(study).assign(value=values)
 
 
 def default_target(study: Study) -> MetricTarget:
@@ -260,10 +259,11 @@ def times_to_target(
             `commits`, and what of a privacy budget it took is `epsilon`.
 
     Returns:
-        Columns group, replicate, time (in its unit; of the last evaluation where it was
-        not reached; NaN for a run that counts no such thing), reached, and the times
-        between which it was: low (of the evaluation before; infinite where it never
-        would), high (infinite where it was not reached).
+        Columns variant, group, the swept keys, replicate, time (in its unit; of the
+        last evaluation where it was not reached; NaN for a run that counts no such
+        thing), reached, and the times between which it was: low (of the evaluation
+        before; infinite where it never would), high (infinite where it was not
+        reached).
 
     Raises:
         StudyError: The metric was not evaluated, or cannot have the value.
@@ -278,8 +278,8 @@ def times_to_target(
     curves = _by_run(table, metric, against)
     horizon = max((float(times[-1]) for times, _ in curves.values()), default=0.0)
     uncounted = set(table["run"]) - set(table.loc[table[against].notna(), "run"])
-    rows, ends = [], runs(study)[["run", "group", "replicate", "stop"]]
-    for run, group, replicate, stop in ends.itertuples(index=False):
+    rows = []
+    for run, stop in runs(study)[["run", "stop"]].itertuples(index=False):
         times, values = curves.get(run, (np.zeros(0), np.zeros(0)))
         low, high = 0.0, math.inf
         if times.size:
@@ -290,9 +290,9 @@ def times_to_target(
             time, low = horizon, math.inf
         if run in uncounted:
             time = low = high = math.nan
-        rows.append((group, replicate, time, reached, low, high))
-    columns = pd.Index(["group", "replicate", "time", "reached", "low", "high"])
-    return pd.DataFrame(rows, columns=columns)
+        rows.append((time, reached, low, high))
+    columns = pd.Index(["time", "reached", "low", "high"])
+    return who(study).join(pd.DataFrame(rows, columns=columns))
 
 
 def resolution(times: pd.DataFrame, against: str = "time") -> str:
@@ -324,7 +324,7 @@ def commits_to_stop(study: Study) -> pd.DataFrame:
     evaluated = table["run"].isin(seen.loc[seen["commits"] == end, "run"])
     reached = table["stop"] == "target"
     low = commits.mask(reached & evaluated, before.fillna(0.0))
-    return table[["group", "replicate"]].assign(
+    return who(study).assign(
         time=commits,
         reached=reached,
         low=low.mask(table["stop"].isin(HOPELESS), math.inf),
@@ -344,10 +344,10 @@ def time_to_target(
         against: Count, as in `times_to_target`.
 
     Returns:
-        Columns group, median (of the first evaluation at which half of the replicates
-        had arrived; infinite where half or more did not), low, high (as
-        `statistics.median_interval`, in its unit; NaN where there is nothing to count),
-        reached, replicates, and `after`, which the median is not before.
+        Columns variant, group, the swept keys, median (of the first evaluation at which
+        half of the replicates had arrived; infinite where half or more did not), low,
+        high (as `statistics.median_interval`, in its unit; NaN where there is nothing
+        to count), reached, replicates, and `after`, which the median is not before.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -358,9 +358,9 @@ def time_to_target(
         mine = times.loc[times["group"] == group]
         ends = mine[["low", "high"]].dropna().to_numpy(np.float64).T
         counts = int(mine["reached"].sum()), len(mine)
-        rows.append((group, *median_time(*ends), *counts, median_after(ends[0])))
-    columns = ["group", "median", "low", "high", "reached", "replicates", "after"]
-    return pd.DataFrame(rows, columns=pd.Index(columns))
+        rows.append((*median_time(*ends), *counts, median_after(ends[0])))
+    columns = pd.Index(["median", "low", "high", "reached", "replicates", "after"])
+    return configurations(study).join(pd.DataFrame(rows, columns=columns))
 
 
 def not_reached(after: float, unit: str = "") -> str:
@@ -376,10 +376,10 @@ def time_to_default(study: Study) -> tuple[MetricTarget, pd.DataFrame]:
     target = default_target(study)
     if target.is_known:
         return target, time_to_target(study, target.metric, target.value)
-    counts = runs(study).groupby("group", sort=False).size()
+    counts = runs(study).groupby("group", sort=False).size().to_numpy()
     never = {"median": math.inf, "low": math.nan, "high": math.nan, "reached": 0}
-    frame = pd.DataFrame({"group": counts.index, **never})
-    return target, frame.assign(replicates=counts.to_numpy(), after=math.inf)
+    never |= {"replicates": counts, "after": math.inf}
+    return target, configurations(study).assign(**never)
 
 
 def _by_run(

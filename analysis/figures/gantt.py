@@ -155,25 +155,22 @@ def staleness(
         every = layout.panels(figure, len(histograms), columns, shared=False)
         for axes, (group, frame) in zip(every, histograms.items(), strict=True):
             low = frame["staleness"]
-            said = draw_histogram(
-                axes, frame.assign(low=low, high=low + 1), looks[group].color
-            )
             law, mean = laws.get(group), means.get(group)
-            if law is not None:
-                axes.plot(*law, color=style.INK, lw=1.2, zorder=4)
-            elif mean is not None:
+            bins = frame.assign(low=low, high=low + 1)
+            said = draw_histogram(axes, bins, looks[group].color, law)
+            if law is None and mean is not None:
                 axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
         for axes in every[-columns:]:
             axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
         figure.supylabel("Share of contributions after the start", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
-        if any(v is not None for v in (*laws.values(), *means.values())):
+        known = [(laws.get(group), means.get(group)) for group in histograms]
+        if any(law is not None for law, _ in known):
             handles.append(Line2D([], [], color=style.INK, lw=1.2, label="theory: law"))
-            label = "theory: mean"
-            handles.append(
-                Line2D([], [], color=style.INK, lw=3.5, alpha=0.3, label=label)
-            )
+        if any(law is None and mean is not None for law, mean in known):
+            look = {"color": style.INK, "lw": 3.5, "alpha": 0.3}
+            handles.append(Line2D([], [], **look, label="theory: mean"))
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 

@@ -100,6 +100,7 @@ def heat_map(
         values = values.reset_index()
         label, scale = style.final_label(metric, study), 1.0
         label += "\n(mean of the last tenth of evaluations)"
+    values = values[["group", "value", "reached", "replicates"]]
     table = groups.merge(values, on="group")
     swept = table.dropna(subset=[x, y])
     notes = [style.text(pinned(at), 80), _not_swept(table, swept), *notes]

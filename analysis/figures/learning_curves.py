@@ -102,6 +102,10 @@ def convergence(
     return figure
 
 
+END = {"marker": "s", "markersize": 4, "markevery": [-1]}
+"""Looks of the last point of a line that ends where a budget was spent."""
+
+
 class _Curves:
     def __init__(
         self,
@@ -119,6 +123,8 @@ class _Curves:
         own = [group for group in self.known if group not in self.references]
         self.curves = mean_curves(study, own, metric, against)
         self.cut = layout.Cut(study, metric)
+        ended = runs(study)
+        self.spent = set(ended.loc[ended["stop"] == "privacy", "group"]) & {*own}
 
     def draw(
         self, axes: Axes, group: str, shade: float = 0.2, *, pale: bool = False
@@ -139,6 +145,7 @@ class _Curves:
         band = {"color": look.color, "alpha": shade, "lw": 0, "zorder": 1}
         axes.fill_between(x, low, high, step="post", **band)
         line = {"drawstyle": "steps-post", "zorder": 3, **look._asdict()}
+        line |= END if group in self.spent else {}
         return axes.plot(x, curve["mean"], **line)[0]
 
     def finish(self, axes: Axes) -> None:
@@ -163,6 +170,7 @@ class _Curves:
         return [
             lines,
             "dashed: mean final value" if self.references else "",
+            "squares: privacy budget spent" if self.spent else "",
             _content(self.study, self.known) if self.against == "commits" else "",
             protected(self.study, self.against),
         ]

@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from ...simulator.files.study import StudyError
-from ..frames import Study, accounts, first_metric, runs, swept_columns
+from ..frames import Study, accounts, configurations, first_metric, swept_columns
 from ..spending import protected, swept
 from ..statistics import t_interval
 from ..targets import final_quantities, final_values
@@ -22,26 +22,25 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
     """Returns each group's final value and the epsilon that its runs have spent.
 
     Returns:
-        Columns variant, group, epsilon (mean over replicates of the largest of a
-        client, by the first accountant; NaN where privacy is not accounted for,
-        infinite where nothing protects), mean, low, high (95 % t-interval over the
+        Columns variant, group, the swept keys, epsilon (mean over replicates of the
+        largest of a client, by the first accountant; NaN where privacy is not accounted
+        for, infinite where nothing protects), mean, low, high (95 % t-interval over the
         replicates that did not diverge), replicates (those).
 
     Raises:
         StudyError: The metric was not evaluated, or no run accounts for privacy.
     """
     finals, spent = final_values(study, metric), final_quantities(study, "epsilon")
-    variants = runs(study).drop_duplicates("group").set_index("group")["variant"]
-    rows = []
-    for group, variant in variants.items():
+    rows, known = [], configurations(study)
+    for group in known["group"]:
         values, epsilons = (
             table.loc[table["group"] == group, "value"].dropna().to_numpy(np.float64)
             for table in (finals, spent)
         )
         epsilon = float(epsilons.mean()) if epsilons.size else float("nan")
-        rows.append((variant, group, epsilon, *t_interval(values), values.size))
-    names = ["variant", "group", "epsilon", "mean", "low", "high", "replicates"]
-    return pd.DataFrame(rows, columns=pd.Index(names))
+        rows.append((epsilon, *t_interval(values), values.size))
+    names = pd.Index(["epsilon", "mean", "low", "high", "replicates"])
+    return known.join(pd.DataFrame(rows, columns=names))
 
 
 CAPTIONS = {
@@ -86,8 +85,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
         )
     spent = table.loc[finite]
     (over, others, why), columns = swept(study), swept_columns(study)
-    keys = runs(study).drop_duplicates("group")[["group", *columns.values()]]
-    lines = split(study, spent.merge(keys, on="group"), ["variant", *others])
+    lines = split(study, spent, ["variant", *others])
     free = table.loc[~finite]
     of_line = {
         label: label if others else str(mine["variant"].iloc[0])

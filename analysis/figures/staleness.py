@@ -90,9 +90,7 @@ def staleness_histogram(
         steady = law is not None
         for axes, client, name in zip(every, shown, names, strict=True):
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            mean = draw_histogram(axes, frame, color)
-            if law is not None:
-                axes.plot(*law(client), zorder=4, color=style.ink(), lw=1.2)
+            mean = draw_histogram(axes, frame, color, law and law(client))
             axes.set_title(f"{style.text(name, 26)}\n{mean}", fontsize=small)
         after = ", after the start" if steady else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
@@ -104,12 +102,19 @@ def staleness_histogram(
     return figure
 
 
-def draw_histogram(axes: Axes, frame: pd.DataFrame, color: str) -> str:
-    """Draws bins and their mean; each bar stands on the integers of its bin.
+def draw_histogram(
+    axes: Axes,
+    frame: pd.DataFrame,
+    color: str,
+    law: tuple[np.ndarray, np.ndarray] | None = None,
+) -> str:
+    """Draws bins, their mean and a law; each bar stands on the integers of its bin.
 
     Returns:
         The mean, and which part of the distribution lies above the axis' last value.
     """
+    if law is not None:  # before the axis ends, which then is high enough for both
+        axes.plot(*law, zorder=4, color=style.ink(), lw=1.2)
     if frame.empty:  # of a client all of whose work was before the start was over
         return "nothing after the start"
     edges, densities, shown = _bars(frame)

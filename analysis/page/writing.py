@@ -143,12 +143,11 @@ def _tables(study: Study) -> Iterator[dict[str, object]]:
     metric = first_metric(study.manifest)
     title = f"Final values are of {metric}."
     yield _table(title, tables.plain(tables.results(study)), legend.remarks(study))
-    if len(chosen := choices.table(study)):
-        yield _table(choices.TITLE.capitalize(), chosen, choices.notes(study))
+    if notes := choices.notes(study):
+        yield _table(choices.TITLE.capitalize(), choices.table(study), notes)
     if (fast := speeds.table(speeds.by_run(study))) is not None:
         yield _table(speeds.TITLE.capitalize(), fast, [speeds.NOTE])
-    divided = staleness.by_client_group(study)
-    if len(divided):
+    if len(divided := staleness.divided(study)):
         yield _table("Staleness (server updates) by client group", divided)
 
 

@@ -64,20 +64,24 @@ def mean_staleness_in_flight(num_jobs: int, refill: int = 1) -> float:
     return num_jobs - (refill + 1) / 2
 
 
-def mean_staleness_buffered(num_jobs: int, buffer_size: int) -> float:
+def mean_staleness_buffered(num_jobs: int, buffer_size: int, refill: int = 1) -> float:
     """Computes the mean staleness where every `buffer_size` contributions are a commit.
 
     (C - 1) / Z versions for any law of delays: a commit applies Z contributions and
     ages the C - 1 jobs in flight; the job that filled the buffer reads the new version.
+    Where jobs are replaced h at a time a commit finds C - g, C - 2 g to C - h of them
+    by turns, g the greatest common divisor of h and Z: (C - (h + g) / 2) / Z.
 
     Args:
-        num_jobs: C jobs always in flight, each replaced at once.
+        num_jobs: C jobs in flight: all clients, or the limit of jobs if that is less.
         buffer_size: Z contributions per commit, whose staleness is in commits.
+        refill: h free places with which all are filled, from 1 to C.
 
     Source: Little's law over commits (arXiv 2502.08206); Nguyen et al., Federated
         Learning with Buffered Asynchronous Aggregation (2022), algorithm 1.
     """
-    return mean_staleness_in_flight(num_jobs) / buffer_size
+    step = math.gcd(refill, buffer_size)
+    return (num_jobs - (refill + step) / 2) / buffer_size
 
 
 def mean_staleness_exponential(rates: Numbers) -> Float[np.ndarray, " K"]:

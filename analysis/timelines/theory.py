@@ -95,8 +95,11 @@ def _available(world: ScenarioWorld, forms: ClosedForms) -> None:
         forms.of_clients["available"] = np.concatenate(chances)
 
 
-def _in_flight(world: ScenarioWorld, forms: ClosedForms) -> None:
-    """Places are filled as soon as some are free, so that others are under way."""
+def _in_flight(world: ScenarioWorld, forms: ClosedForms, size: int = 1) -> None:
+    """Places are filled as soon as some are free, so that others are under way.
+
+    Every `size` contributions are a commit.
+    """
     if world.has("idle", "read") or not world.keeps_all:
         return
     if world.selection.get("arrivals") or world.selection.get("in_flight_by"):
@@ -111,8 +114,8 @@ def _in_flight(world: ScenarioWorld, forms: ClosedForms) -> None:
             continue  # a mean that is not known is taken to be finite
     jobs = min(world.selection.get("in_flight", np.inf), world.number)
     refill = min(world.selection.get("refill", 1), jobs)
-    forms.of_run["staleness_mean"] = theory.mean_staleness_in_flight(
-        int(jobs), int(refill)
+    forms.of_run["staleness_mean"] = theory.mean_staleness_buffered(
+        int(jobs), size, int(refill)
     )
 
 
@@ -171,9 +174,9 @@ def _earliest(world: ScenarioWorld, forms: ClosedForms, t: int) -> None:
 
 
 def _gathered(world: ScenarioWorld, forms: ClosedForms, size: int) -> None:
+    _in_flight(world, forms, size)
     world.compute()  # refuses others
     cycle = world.means("compute")
-    forms.of_run["staleness_mean"] = theory.mean_staleness_buffered(cycle.size, size)
     _speed(forms, theory.asynchronous_throughput(cycle) / size, size)
 
 

@@ -149,7 +149,7 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
             style="yellow",
         )
     show_choices(study)
-    if not brief and len(divided := staleness.by_client_group(study)):
+    if not brief and len(divided := staleness.divided(study)):
         show_table(f"{name}: staleness (server updates)", divided)
     show_verdicts(claims.evaluate(study))
 
@@ -168,10 +168,9 @@ def show_choices(study: "Study") -> None:
     """Shows what the variants of a comparison were tuned to, if it is one."""
     from ...analysis import choices
 
-    chosen = choices.table(study)
-    if len(chosen):
-        show_table(f"{study.manifest['name']}: {choices.TITLE}", chosen)
-    for note in choices.notes(study):
+    if notes := choices.notes(study):
+        show_table(f"{study.manifest['name']}: {choices.TITLE}", choices.table(study))
+    for note in notes:
         out.print(note, style="dim")
 
 

@@ -30,7 +30,7 @@ def write(
         UserError: The file has another ending, or cannot be written.
     """
     from ...analysis import choices, legend, tables
-    from ...analysis.frames import data_sets, titled
+    from ...analysis.frames import configurations, data_sets, titled
     from ...analysis.markup import markdown
 
     if file is not None and file.suffix not in ENDINGS:
@@ -42,25 +42,26 @@ def write(
         printing.show_results(study, at, brief=False)
         return
     results, verdicts = tables.results(study, at), tables.verdicts(study)
-    name, chosen = titled(study.manifest), choices.table(study)
-    form, label = ".tex" if file is None else file.suffix, study.manifest["name"]
+    name, label = titled(study.manifest), study.manifest["name"]
+    form, shown = file.suffix if file else ".tex", tables.by_point(study, results)
     others = []
-    if len(chosen):
-        said = f"{name}: {choices.TITLE}. {'; '.join(choices.notes(study))}."
-        others.append((chosen, said, f"{label}-choices"))
+    if notes := choices.notes(study):
+        said = f"{name}: {choices.TITLE}. {'; '.join(notes)}."
+        others.append((choices.table(study), said, f"{label}-choices"))
     if len(verdicts):
         said = f"{name}. Verdicts on claims, p corrected by Holm."
         others.append((verdicts, said, f"{label}-claims"))
     if form == ".csv":
-        data = ", ".join(data_sets(study.manifest))
-        text = tables.numbers(results).assign(data=data).to_csv(index=False)
+        found = configurations(study).merge(tables.numbers(results), on="group")
+        found["data"] = ", ".join(data_sets(study.manifest))
+        text = found.to_csv(index=False)
     elif form == ".md":
-        text = f"{legend.caption(study, at)}\n\n{markdown(tables.plain(results))}"
+        text = f"{legend.caption(study, at)}\n\n{markdown(tables.plain(shown))}"
         text += f"\n{legend.method(study)}\n"
         text += "".join(f"\n{markdown(tables.plain(table))}" for table, *_ in others)
     else:
         caption, method = legend.caption(study, at), legend.method(study)
-        text = tables.to_latex(results, caption, label, method)
+        text = tables.to_latex(tables.brief(shown), caption, label, method)
         for table, said, of_table in others:
             text += f"\n{tables.to_latex(table, said, of_table)}"
     if file is None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import figures, frames, page, staleness, timelines
+from stalesim.analysis import choices, figures, frames, page, staleness, timelines
 from stalesim.simulator import cli, studies
 from stalesim.simulator.engine.of_run import timeline
 from stalesim.simulator.files.study import load, write_manifest
@@ -250,9 +250,11 @@ def test_the_groups_of_a_scenario_are_kept_wherever_its_clients_are_shown(
         assert row["max"] == ages.max()
         assert row["95 %"] == np.quantile(ages, 0.95, method="inverted_cdf")
     assert "by client group" in page.html(learned)
-    assert staleness.by_client_group(
-        studies.simulate(scenario(SGD), tmp_path / "plain")
-    ).empty
+    plain = studies.simulate(scenario(SGD), tmp_path / "plain")
+    assert staleness.by_client_group(plain)["clients"].tolist() == ["all"]
+    assert staleness.divided(plain).empty
+    with pytest.raises(UserError, match="has tuned no variants"):
+        choices.table(plain)
 
 
 def test_a_summary_has_tables_and_no_gantt_picture(world: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import scipy.stats
 import stalesim
 from stalesim.analysis import staleness, theory
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.catalogue.protocols.buffered import Buffered
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.catalogue.protocols.t_synchronous import TSynchronous
@@ -91,19 +92,23 @@ def test_mean_staleness_without_idle(law: Any) -> None:
         assert (staleness[C:] == C - 1).all()
 
 
-@pytest.mark.parametrize("refill", [2, 6])
+@pytest.mark.parametrize(
+    ("refill", "size"), [(2, 1), (6, 1), (1, 5), (4, 6), (5, 5), (6, 4)]
+)
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_mean_staleness_of_places_that_are_filled_together(
-    law: Any, refill: int
+    law: Any, refill: int, size: int
 ) -> None:
-    C, commits = 6, 12_000
+    C, arrivals = 6, 12_000
     selection = Selection(in_flight=C, refill=refill)
     clients = Clients(compute=law, selection=selection)
-    rows, _ = play(Asynchronous(), clients, 15, commits=commits)
-    staleness = staleness_of(rows)
-    expected = theory.mean_staleness_in_flight(C, refill)
+    protocol = Buffered(size=size) if size > 1 else Asynchronous()
+    _, jobs = play(protocol, clients, 15, commits=arrivals // size)
+    applied = jobs.outcome == Outcome.APPLIED
+    staleness = (jobs.commit - 1 - jobs.read_version)[applied]
+    expected = theory.mean_staleness_buffered(C, size, refill)
     # Of jobs under way at the end nothing is counted, as above.
-    edge = 2 * C * staleness.max() / commits
+    edge = 2 * C * staleness.max() / arrivals
     assert abs(staleness.mean() - expected) <= edge
 
 

@@ -35,10 +35,11 @@ def test_histograms_of_clients_and_their_law() -> None:
         values, edges, _ = stairs.get_data()
         assert np.sum(values * np.diff(edges)) == pytest.approx(1)
         assert edges[0] == 0.5
-        mean, theory = axes.get_lines()
+        theory, mean = axes.get_lines()
         # 10,000 ages of standard deviation at most 3.5: six standard errors.
         assert points_of(mean)[0][0] == pytest.approx(1 + client, abs=0.21)
         ages, density = points_of(theory)
+        assert axes.get_ylim()[1] > density.max()
         at = np.searchsorted(edges, ages[:3]) - 1
         np.testing.assert_allclose(values[at], density[:3], atol=0.03)
         title = axes.get_title(loc="left")
@@ -119,8 +120,15 @@ def _told(quantity: str = "embedding", **changes: Any) -> Fake:
 def test_staleness_laws_of_exponential_clients(
     clients: Any, rates: list[int], quantity: str, first: int
 ) -> None:
-    law = staleness.staleness_law(_told(quantity, clients=clients), "async")
+    study = _told(quantity, clients=clients)
+    law = staleness.staleness_law(study, "async")
     assert law is not None
+    means = sum(rates) / np.array(rates) - 1 + first
+    table = staleness.by_client(study)
+    assert table["theory"].to_numpy() == pytest.approx(means)
+    for run in study.manifest["runs"]:
+        run["variant"] = "all"
+    assert staleness.by_client(study, "all")["mean"].equals(table["mean"])
     for client, rate in enumerate(rates, start=1):
         ages, chances = law(client)
         p = rate / sum(rates)
@@ -147,7 +155,9 @@ def test_staleness_laws_of_exponential_clients(
     ],
 )
 def test_staleness_law_that_is_not_known(changes: dict[str, Any]) -> None:
-    assert staleness.staleness_law(_told(**changes), "async") is None
+    study = _told(**changes)
+    assert staleness.staleness_law(study, "async") is None
+    assert staleness.by_client(study, "async")["theory"].isna().all()
 
 
 def test_staleness_law_where_more_is_set_to_nothing() -> None:

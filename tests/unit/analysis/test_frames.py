@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from stalesim import analysis
-from stalesim.analysis import curves, frames, targets
+from stalesim.analysis import (
+    curves,
+    frames,
+    instants,
+    paired,
+    tables,
+    targets,
+)
 from stalesim.analysis.phases import evaluations_by
 from stalesim.simulator.files.study import COLUMNS, StudyError
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -200,3 +207,54 @@ def test_final_quantities() -> None:
 def test_a_curve_of_nothing_that_is_counted() -> None:
     with pytest.raises(StudyError, match="runs of plain have no epsilon to be counted"):
         curves.mean_curve(_study(), "plain", against="epsilon")
+
+
+def test_tables_of_a_sweep_have_its_values_in_columns() -> None:
+    study = two_steps()
+    looks = [
+        targets.time_to_target(study, "test_accuracy", 0.5),
+        targets.times_to_target(study, "test_accuracy", 0.5),
+        instants.value_at(study, "test_accuracy", 1),
+        instants.values_at(study, "test_accuracy", 1),
+        paired.against(study, "slow"),
+    ]
+    for table in looks:
+        assert [*table][:3] == ["variant", "group", "algorithm.step_size"]
+        words = (
+            table["variant"] + ", step_size=" + table["algorithm.step_size"].map(str)
+        )
+        assert (table["group"] == words).all()
+    found = tables.by_point(study, tables.results(study))
+    assert [*found][:2] == ["variant", "step size"]
+    assert found["step size"].tolist() == [0.1, 0.2, 0.1, 0.2]
+
+
+def test_a_variant_is_the_baseline_at_each_swept_value() -> None:
+    table = paired.against(two_steps(), "slow").query("quantity == 'final'")
+    assert table["group"].tolist() == ["fast, step_size=0.1", "fast, step_size=0.2"]
+    assert table["baseline"].tolist() == pytest.approx([0.5, 0.6])
+    assert table["difference"].tolist() == pytest.approx([0.2, 0.3])
+
+
+def test_names_of_groups_that_are_wrong() -> None:
+    study = two_steps()
+    with pytest.raises(StudyError, match="did you mean 'fast'"):
+        frames.chosen(study, ["fsat"])
+    with pytest.raises(StudyError, match="take one of them: 'fast, step_size=0"):
+        frames.check_groups(study, "fast")
+    lone = Grid([("a", {"q": 1}, [0.5]), ("a", {"q": 2}, [0.5]), ("b", {}, [0.5])])
+    with pytest.raises(StudyError, match="the swept values of 'b', but has 2; take"):
+        paired.against(lone, "a")
+
+
+def two_steps() -> Grid:
+    finals = {"slow": (0.5, 0.6), "fast": (0.7, 0.9)}
+    points = [
+        (name, {"algorithm.step_size": step}, [final] * 2)
+        for name, values in finals.items()
+        for step, final in zip((0.1, 0.2), values, strict=True)
+    ]
+    study = Grid(points)
+    for run in study.manifest["runs"]:
+        run["label"] = run["label"].replace("algorithm.", "")
+    return study

@@ -19,7 +19,7 @@ def test_differences_are_paired() -> None:
     base, more = np.array([0.4, 0.6, 0.8]), np.array([0.09, 0.1, 0.11])
     study = Curves({"b": [[x] * 3 for x in base], "a": [[x] * 3 for x in base + more]})
     table = paired.against(study, "b", target=0.45)
-    assert table.columns.tolist() == list(paired.COLUMNS)
+    assert table.columns.tolist() == ["variant", *paired.COLUMNS]
     assert table["group"].unique().tolist() == ["a"]
     row = table.set_index("quantity").loc["final"]
     assert row["difference"] == pytest.approx(0.1)
@@ -64,7 +64,7 @@ def test_times_as_fast_are_those_of_a_claim() -> None:
     assert found["bound"].tolist() == ["", "", "≤"]
     # After 10 s two of three had not arrived: 6 / 10 and 7 / 10 at most.
     assert found.loc["never", "ratio"] == pytest.approx(0.7)
-    assert found.loc["b"].tolist() == [1, 1, 1, ""]
+    assert found.loc["b"].tolist() == ["b", 1, 1, 1, ""]
     for (_, claim), name in zip(
         evaluate(study).iterrows(), ("a", "never"), strict=True
     ):

@@ -54,6 +54,7 @@ def test_laws_of_ages_and_staleness() -> None:
     assert whole == pytest.approx(theory.mean_staleness_in_flight(3)) == 2
     assert theory.mean_staleness_in_flight(20, 3) == 18
     assert theory.mean_staleness_buffered(10, 4) == 9 / 4
+    assert theory.mean_staleness_buffered(6, 5, 5) == 1 / 5
 
 
 def test_poisson_maximum_by_a_direct_sum() -> None:

@@ -177,3 +177,13 @@ def test_every_figure_that_counts_epsilon_says_what_it_protects() -> None:
         assert "epsilon protects a sample" in " ".join(words.split()), name
     other = figures.convergence(study, metric, "commits")
     assert "protects" not in other.get_supxlabel()
+
+
+def test_curves_say_where_a_budget_ended_them() -> None:
+    points = [("a", {}, [0.7] * 2), ("b", {}, [0.8] * 2)]
+    study = Grid(points, {"a": [2.0] * 2}, {"a": 2.0})
+    figure = figures.convergence(study)
+    marked = [line.get_marker() for line in figure.axes[0].get_lines()]
+    assert marked == ["s", "None"]
+    assert "squares: privacy budget spent" in note_of(figure)
+    assert "budget" not in note_of(figures.convergence(study, groups=["b"]))
