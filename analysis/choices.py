@@ -1,4 +1,4 @@
-"""What each variant of a comparison was tuned to, how much that matters, its cost."""
+"""Tuned values of each variant of a comparison, their effect and their cost."""
 
 import pandas as pd
 
@@ -43,7 +43,7 @@ def table(study: Study) -> pd.DataFrame:
 
 
 def notes(study: Study) -> list[str]:
-    """Returns what the columns of `table` are; nothing where it is empty."""
+    """Returns the meaning of the columns of `table`; nothing where it is empty."""
     compare = _compare(study)
     if compare is None or not compare.found:
         return []

@@ -1,4 +1,4 @@
-"""What a metric was at an instant: after some seconds, commits or bytes."""
+"""Values of a metric at an instant: after some seconds, commits or bytes."""
 
 import warnings
 
@@ -14,7 +14,7 @@ from .targets import for_means, lost, or_worse
 FROZEN = "stalled"
 """End of a run in which nothing could change any more: its last value stays."""
 ENDS = {"time": "virtual_s"}
-"""Columns of runs with what was counted at their end, where they are not called so."""
+"""Columns of runs with the count at their end, where the names differ."""
 
 
 def in_words(at: float, against: str = "time") -> str:
@@ -23,7 +23,7 @@ def in_words(at: float, against: str = "time") -> str:
 
 
 def too_late(study: Study, at: float, against: str) -> StudyError:
-    """Returns what is wrong with an instant that no run has come to."""
+    """Returns the error for an instant after the end of every run."""
     return StudyError(
         f"no run of study {study.manifest['name']!r} lasted for "
         f"{in_words(at, against)}; take less"
@@ -74,7 +74,7 @@ def values_at(
 
 
 def seen_at(study: Study, metric: str, at: float, against: str = "time") -> str:
-    """Returns when a metric was evaluated for an instant, in words; "" if just then."""
+    """Returns when a metric was evaluated for an instant, as text; "" if just then."""
     seen = values_at(study, metric, at, against)["evaluated"].dropna()
     ends = dict.fromkeys(f"{end:.4g}" for end in (seen.min(), seen.max()))
     if seen.empty or seen.min() == at:
@@ -95,11 +95,10 @@ def value_at(
         against: Count, of `frames.COUNTED` or `phases.PHASES`.
 
     Returns:
-        Columns group, mean, low, high (95 % t-interval over replicates, which of few
-        may leave what the metric can be; NaN where a value is only bounded, or there
-        are fewer than two), known (replicates that have
-        a value there), replicates. A warning names groups of which no run lasted so
-        long.
+        Columns group, mean, low, high (95 % t-interval over replicates, which with few
+        may exceed the metric's limits; NaN where a value is only bounded, or there are
+        fewer than two), known (replicates that have a value there), replicates. A
+        warning names groups of which no run lasted so long.
 
     Raises:
         StudyError: The metric was not evaluated, or the count is not known.
@@ -118,7 +117,7 @@ def value_at(
 def means_at(
     study: Study, metric: str, at: float, against: str = "time"
 ) -> pd.DataFrame:
-    """Returns what `value_at` does, for those who say themselves what is not known."""
+    """Returns the table of `value_at`, for callers that report gaps themselves."""
     table = for_means(study, metric, values_at(study, metric, at, against))
     rows = []
     for group in groups(study):

@@ -21,7 +21,7 @@ QUANTILES = (0.5, 0.95)
 PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """Quantiles that tables show besides the mean."""
 BEYOND = 1e-6
-"""Probability beyond the last age at which a law is given."""
+"""Probability beyond the last age of a law."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
 
@@ -63,7 +63,7 @@ def histogram(
 
 
 def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataFrame:
-    """Returns how stale each client of a group was.
+    """Returns the staleness of each client of a group.
 
     Returns:
         Columns client, count, mean, 50 %, 95 % (commits); `clients` has the maxima.
@@ -86,7 +86,7 @@ def by_client(study: Study, group: str, quantity: str | None = None) -> pd.DataF
 
 
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
-    """Returns how stale all clients and each group of clients of a scenario were.
+    """Returns the staleness of all clients and of each client group.
 
     Returns:
         Columns group (of runs), clients (`all`, or the name of their group and how many
@@ -211,9 +211,9 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
 def staleness_law(study: Study, group: str) -> Law | None:
     """Returns the law of each client's staleness in a group, where one is known.
 
-    It is where clients restart at once and each computes for times of an exponential
-    law of its own: then every commit is client k's with the chance p_k, its rate over
-    the sum of all rates, whatever was before. A contribution's staleness is geometric
+    It holds where clients restart at once and each has exponential compute times of its
+    own rate: then every commit is client k's with probability p_k, its rate over the
+    sum of all rates, independently of the past. A contribution's staleness is geometric
     from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
     if each upload refreshes those of all samples.
 
@@ -263,7 +263,7 @@ def stale_groups(study: Study) -> set[str]:
 
 
 def default_quantity(table: pd.DataFrame) -> str:
-    """Returns which staleness matters: that of embeddings, where there are any."""
+    """Returns the relevant staleness: of embeddings, where there are any."""
     return "embedding" if (table["quantity"] == "embedding").any() else "contribution"
 
 
