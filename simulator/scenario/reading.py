@@ -1,4 +1,4 @@
-"""Reads a scenario file, and says of each mistake in it where it is, a line each."""
+"""Reads a scenario file, and reports the place of each mistake in it, a line each."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
-        ScenarioError: A line for each mistake with the file, the line, what is wrong
-            and the remedy.
+        ScenarioError: A line for each mistake with the file, the line, the fault and
+            the remedy.
     """
     return loads(*_text(path), overrides)
 
@@ -97,7 +97,7 @@ def loads_any(text: str, name: str, overrides: Sequence[str] = ()) -> Any:
 
 @contextmanager
 def placing(path: Path) -> Iterator[None]:
-    """Puts file and line before what planning says of an entry of a scenario."""
+    """Adds file and line to planning's errors on an entry of a scenario."""
     try:
         yield
     except ScenarioError as error:
@@ -110,7 +110,7 @@ def placing(path: Path) -> Iterator[None]:
 
 
 def place(path: Path, keys: dialect.Keys) -> str:
-    """Returns file and line of an entry, or of what it stands in."""
+    """Returns file and line of an entry, or of its parent."""
     _, marks = dialect.compose(_text(path)[0], lambda line: f"{path}:{line}")
     heads = (keys[:size] for size in range(len(keys), 0, -1))
     head = next((each for each in heads if each in marks), None)
@@ -121,14 +121,14 @@ def validated(tree: Mapping[str, object]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
-        ScenarioError: A line for each mistake with the dotted key, what is wrong and
-            the remedy.
+        ScenarioError: A line for each mistake with the dotted key, the fault and the
+            remedy.
     """
     return validated_as(tree, Scenario)
 
 
 def validated_as(tree: Mapping[str, object], kind: type[S]) -> S:
-    """Validates a scenario of any class as `validated` does that of a study."""
+    """Validates a scenario of any class as `validated` does a study's."""
     tree = Synonyms(kind).replaced(tree)
     try:
         scenario = kind.model_validate(tree)

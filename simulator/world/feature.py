@@ -1,8 +1,8 @@
-"""The interface of features: what a world may have besides laws of its stages.
+"""The interface of features: additions to the laws of a world's stages.
 
-Each feature is a file of its own, which `features` names; world and cycle know none.
-Where clients may be away, messages be lost, or their number be limited, a subclass
-says so that stands there; here is what a world without that says.
+Each feature is one file, which `features` names; world and cycle depend on none.
+Subclasses define presence, message loss and limits on messages; the classes here are
+for a world without them.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class JobCourse(IntEnum):
 
 
 class Feature:
-    """An option of a world, which changes how long stages take or what they lead to."""
+    """An option of a world, which changes the durations or the results of stages."""
 
     course: ClassVar[JobCourse] = JobCourse.PLANNED
     """The simplest course that jobs may have with it."""
@@ -38,7 +38,7 @@ class Feature:
     """Whether times stay on the lattice of the laws."""
 
     def duration(self, purpose: Purpose, takes: Duration) -> Duration:
-        """Returns how long a stage takes with this feature.
+        """Returns the duration of a stage with this feature.
 
         Args:
             purpose: The stage.
@@ -47,11 +47,11 @@ class Feature:
         return takes
 
     def stage(self, purpose: Purpose, then: Then) -> Then:
-        """Returns what a stage leads to with this feature.
+        """Returns the next step of a stage with this feature.
 
         Args:
             purpose: The stage: `READ`, `DOWNLOAD`, `UPLOAD`, or `SERVICE` of arrivals.
-            then: What it leads to without.
+            then: The next step without it.
         """
         return then
 
@@ -70,7 +70,7 @@ class AlwaysThere:
         return inf
 
     def has_left(self, client: int, time: float) -> bool:
-        """Returns whether a client has left for ever; asks nothing of later times."""
+        """Returns whether a client has left for ever; needs no later times."""
         return False
 
 
@@ -80,7 +80,7 @@ class Sending(NamedTuple):
     Attributes:
         sends: Messages sent, lost ones included.
         wait: Seconds after the first sending at which the last one is sent, or after
-            which the client gives up.
+            which the client stops trying.
         lost: Whether none arrived.
         twice: Whether a copy follows.
     """
@@ -97,7 +97,7 @@ class Lossless:
     _arrives = Sending(1, 0, lost=False, twice=False)
 
     def send(self, client: int, job: int) -> Sending:
-        """Returns the fate of one job's upload."""
+        """Returns the outcome of one job's upload."""
         return self._arrives
 
     def sends(self, client: int, sends: int, seconds: float) -> int:
@@ -115,16 +115,16 @@ class Unlimited:
     """Messages of a run in which clients may send as many as they like."""
 
     def count(self, client: int) -> None:
-        """Counts a message that is about to be sent, of a job or besides."""
+        """Counts a message that is about to be sent, of a job or another one."""
 
     def send(self, client: int) -> None:
         """Counts the message of a job that is about to be sent."""
 
     def expect(self, client: int) -> Then | None:
-        """Returns what counts the message of a started job; None for nothing."""
+        """Returns the counter of a started job's message; None for nothing."""
 
     def has_sent(self, client: int) -> bool:
-        """Says whether the message of the client's job may have been sent."""
+        """Returns whether the message of the client's job may have been sent."""
         return True
 
     def counted(self, then: Then) -> Then:

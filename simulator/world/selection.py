@@ -34,7 +34,7 @@ class Pool:
     Attributes:
         config: As given.
         in_flight: Jobs that may be under way.
-        refill: Free places with which new jobs are given out.
+        refill: Free places with which new jobs start.
     """
 
     def __init__(self, config: Selection, world: "World") -> None:
@@ -153,11 +153,11 @@ class Everyone:
             self._begin(client)
 
     def replace(self, client: int, appear: Then) -> None:
-        """Continues where a job has come to nothing.
+        """Continues after a lost job.
 
         Args:
             client: Number of its client, from 0.
-            appear: Lets the client ask for work as soon as it is there.
+            appear: Lets the client request work as soon as it is present.
         """
         appear(client)
 
@@ -231,7 +231,7 @@ class Selected(Everyone):
 
 
 class OpenSystem(Selected):
-    """Jobs start at times of their own, however long they are."""
+    """Jobs start independently of their durations."""
 
     def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
         from .power import powers
@@ -286,7 +286,7 @@ class OpenSystem(Selected):
 
 
 def crew(world: "World", begin: Then) -> Everyone:
-    """Returns who begins jobs, as the scenario's selection says."""
+    """Returns the starter of jobs, by the scenario's selection."""
     pool = world.pool
     if pool is None:
         return Everyone(world, begin)

@@ -133,7 +133,7 @@ def test_replicates_are_added_until_claims_are_decided(
     assert (said["replicates"], said["looks"]) == (6, [6])
     assert "look 1 at 6 of at most 6" in invoked("check", folder).stdout
     for options, why in (
-        (("--most", 9), "must keep to its plan of looks at 6"),
+        (("--most", 9), "must keep its plan of analyses at 6"),
         (("--until-decided", "-s", "claims=[]"), "must have claims to run until"),
     ):
         with pytest.raises(StudyError, match=why) as bad:

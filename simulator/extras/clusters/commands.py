@@ -71,7 +71,7 @@ def work(
     ] = None,
     checkpoint: Checkpoint = EVERY_S,
 ) -> None:
-    """Executes what is left of a study, one batch of runs after the other.
+    """Executes the rest of a study, one batch of runs after the other.
 
     Any number of these processes, on any machines that see the folder, may come and go
     at any time; one that is killed is taken over after a minute. It returns when

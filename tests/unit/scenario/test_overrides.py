@@ -56,7 +56,7 @@ def test_an_empty_mapping_empties() -> None:
     found = overridden("variants.one={}")
     assert found.variants == {"one": {}}
     assert expand(found)[0].scenario.protocol.t == 2
-    with pytest.raises(ScenarioError, match="clients must say how long a job takes"):
+    with pytest.raises(ScenarioError, match="clients must set the duration of a job"):
         overridden("clients={}")
 
 
@@ -115,7 +115,7 @@ def test_a_variant_can_be_overridden() -> None:
         ("protocol.kind=synchronus", ["'synchronus'; did you mean 'synchronous'?"]),
         ("protocol.kind=bounded", ["protocol.t is not a key", "-s 'protocol={...}'"]),
         ("protocol={kind: bounded}", ["protocol.staleness_bound is missing; add it"]),
-        ("clients.compute.law=expon", ["compute.a", "stands in file.yaml:7", "-s '"]),
+        ("clients.compute.law=expon", ["compute.a", "it is in file.yaml:7", "-s '"]),
         ("clients.idle.law=gamma", ["clients.idle.a is missing"]),
         ("protocol.t=9", ["protocol.t", "(4), got 9; lower"]),
         ("stop.time=-1", ["stop.time", "> 0, got -1; write"]),

@@ -1,6 +1,6 @@
-"""What a policy decides: the class of a row, or an answer, token after token.
+"""The actions of a policy: the class of a row, or an answer, token after token.
 
-Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by the
+Each has `draw`, for one row by its own weights; `log_chance`, of a batch by the
 trainer's; `right` actions; and `reward`.
 """
 
@@ -114,7 +114,7 @@ class OfClasses(NamedTuple):
 
 
 class OfAnswers(NamedTuple):
-    """An action is an answer, whose tokens are drawn given all that stands before.
+    """An action is an answer, whose tokens are drawn given all tokens before.
 
     Attributes:
         model: Model whose outputs are the logits of the token after each of a row.
