@@ -78,12 +78,12 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     `legend` explains the columns.
 
     Returns:
-        Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and `... after
-        ...` (`Cell`, means with intervals); where privacy is accounted for, `ε` (the
-        largest of a client, and whether it is proved); `staleness` and `MB`,
+        Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and
+        `... after ...` (`Cell`, means with intervals); where privacy is accounted for,
+        `ε` (the largest of a client, and whether it is proved); `staleness` and `MB`,
         `contributions` where a commit may apply several, `commits`, and the clients'
-        energy where they have powers (numbers, means over replicates); `largest
-        staleness`, and what ε `protects`.
+        energy where they have powers (numbers, means over replicates);
+        `largest staleness`, and what ε `protects`.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.

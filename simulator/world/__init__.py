@@ -4,7 +4,7 @@ The first floor, which depends on no feature:
 
 - `world`: events in virtual time, the clients, and their shared resources.
 - `clients`: entries of a scenario; `delays`: the laws of their stages, and draws of
-those, in seconds or integer ticks; `workload`: the work of a job.
+  those, in seconds or integer ticks; `workload`: the work of a job.
 - `cycle`: idle, read, download, compute and upload, one after the other; `selection`:
   who begins.
 - `protocol`: the base of every protocol; `recorders`: its rows; `laws`: durations;

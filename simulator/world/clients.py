@@ -82,7 +82,7 @@ class Loss(Config):
     timeout: Seconds
     """Virtual seconds from sending a message to sending it again."""
     retries: Annotated[int, Field(ge=0)] = 3
-    """Repeats of a message before the server stops waiting for its job."""
+    """Repeats of a message before its job is abandoned."""
     duplicates: Chance = 0.0
     """Chance that a message that arrives does so twice."""
 

@@ -58,9 +58,9 @@ class Limited(Feature):
 class SteadyStaleness(Concurrency):
     """Jobs under way that make contributions as stale as a target, on average.
 
-    With C jobs always running and Z contributions per commit, the mean staleness is (C
-    - 1) / Z for any times, so that Z follows from the arrivals. The next number is 1 +
-    Z target, rounded, from 2 to `in_flight`; a staleness sum of zero counts as one
+    With C jobs always running and Z contributions per commit, the mean staleness is
+    (C - 1) / Z for any times, so that Z follows from the arrivals. The next number is
+    1 + Z target, rounded, from 2 to `in_flight`; a staleness sum of zero counts as one
     commit. After a change, as many contributions are skipped as jobs were running,
     because most of them had read before.
 

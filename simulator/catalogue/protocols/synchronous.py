@@ -22,9 +22,9 @@ class Synchronous(Protocol):
     """The server waits for everyone; a round lasts as long as its slowest client.
 
     With `clients.selection`, each round selects as many clients as that has in flight;
-    with `wait_for` as well, it selects more than it needs (over-selection): `in_flight:
-    1300` and `wait_for: 1000` select 1,300 clients in every round and keep the first
-    1,000.
+    with `wait_for` as well, it selects more than it needs (over-selection):
+    `in_flight: 1300` and `wait_for: 1000` select 1,300 clients in every round and keep
+    the first 1,000.
     """
 
     kind: Literal["synchronous"] = "synchronous"

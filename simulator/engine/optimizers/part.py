@@ -203,8 +203,8 @@ class DelayedNesterov(Config):
     """beta: decay of the momentum, once in a period."""
     is_linear: ClassVar[bool] = True
     spread: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """c: share of the momentum in every update but the last of a period, at most 1 /
-    `period`; the last has the rest."""
+    """c: share of the momentum in every update but the last of a period, at most
+    1 / `period`; the last has the rest."""
     look_ahead: bool = False
     """Whether clients read x - e beta m, where the momentum m leads the model x with
     the step size e, in place of x."""

@@ -5,7 +5,7 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 - `client`: a number from 1, or any label; clients are numbered from 1 in the order of
   their labels, which the table `clients` keeps;
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
-its update reached the server (for a lost one: at which it was abandoned);
+  its update reached the server (for a lost one: at which it was abandoned);
 - `begun_time`, `computed_time`, `sent_time` (optional): beginning and end of computing,
   beginning of the upload;
 - `outcome` (optional): `applied` (the default), `lost` or `rejected`;

@@ -5,7 +5,7 @@ own durations, and a timeline is those of all clients in one order: versions are
 
 - `blocks`: whether a world is free of feedback, or why not; where a run ends.
 - `job_arrays`, `paths`: durations, outcomes of messages, and the successive jobs of
-each client; where versions are kept.
+  each client; where versions are kept.
 - `events`: the order of events, also at one instant.
 - `arrivals`, `lock_step`: the protocols' use of jobs.
 

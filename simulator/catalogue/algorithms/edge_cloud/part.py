@@ -216,9 +216,9 @@ class Audp(NoisyEdgeCloud):
 
     kind: Literal["audp"] = "audp"
     rate: Literal["equation_10", "equation_11"] = "equation_10"
-    """Step size: of Theorem 2 and Table II, or of equation 11, which has (tau_max +
-    1)^2 + 1 for tau_max + 1, so that the bound has no log T, as Remark 2 needs it
-    (M-21)."""
+    """Step size: of Theorem 2 and Table II, or of equation 11, which has
+    (tau_max + 1)^2 + 1 for tau_max + 1, so that the bound has no log T, as Remark 2
+    needs it (M-21)."""
 
     @model_validator(mode="after")
     def _one_step(self) -> "Audp":

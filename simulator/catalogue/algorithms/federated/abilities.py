@@ -177,8 +177,8 @@ class SendsAlong(Protocol):
         """Returns the array that is sent with a version, shaped like the model.
 
         Args:
-            state: The stage's state after the commit that made the version. The next
-                commit sends the state before it with the next version.
+            state: The stage's state after the commit that made the version. The state
+                before the next commit is sent with the next version.
         """
         ...
 

@@ -38,7 +38,7 @@ class StagePart(Part):
 
     A stage inherits from the base of its place, below, which defines the arguments of
     its call. Its state is the last argument, and the call returns the state after the
-    row; a state is any tree of arrays, by default None. Programs call the object that
+    row; a state is any tree of arrays, by default None. Programs get the object that
     `make` returns. Abilities of few stages are in `abilities`.
     """
 

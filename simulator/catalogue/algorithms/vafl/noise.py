@@ -27,9 +27,9 @@ LAYERS = 2**32 - 1
 class EmbeddingNoise(eqx.Module):
     """Noise on embeddings, fresh at every upload (equations 10-11, V-17).
 
-    Noise on the embedding itself is Gaussian; its standard deviation is `fixed +
-    relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's weights,
-    an upper bound of the norm in appendix F.
+    Noise on the embedding itself is Gaussian; its standard deviation is
+    `fixed + relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's
+    weights, an upper bound of the norm in appendix F.
 
     Attributes:
         fixed: Standard deviation that does not depend on weights.

@@ -5,8 +5,8 @@ and ReLUs make the distance jump (7 to 12 dB after 500 steps of Adam). Four thin
 to the image (means of ten of MNIST: 48 dB at initial weights, 56 after 2,000 steps):
 
 1.  The gradient of the last biases is the loss's slope in each logit. Its only negative
-number names the class; with a known class the search does not need the loss, whose
-gradient nearly vanishes on samples that the model has learned.
+    number names the class; with a known class the search does not need the loss, whose
+    gradient nearly vanishes on samples that the model has learned.
 2.  The search begins in a smooth network and sharpens it (`relaxation`).
 3.  Total variation, which fades.
 4.  L-BFGS within the bounds of a pixel, where the dark background is.

@@ -15,7 +15,7 @@ Columns, times in seconds from any origin:
 - `machine` (optional): a label, where several generate, which load weights by
   themselves;
 - `outcome` (optional): `trained` (the default), `dropped`, `aborted` or `under_way`.
-Only trained samples have a step; those under way may lack `finish_time` and `tokens`.
+  Only trained samples have a step; those under way may lack `finish_time` and `tokens`.
 """
 
 from pathlib import Path

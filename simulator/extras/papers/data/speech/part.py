@@ -59,10 +59,10 @@ class Speech(FrameData, FileData):
         - `features` `[T, 260]`, real: of each frame 40 FMLLR, the i-vector's 100, and
           40 log-mel features with their first and second differences;
         - `targets` `[T]`, whole numbers: the HMM state of each frame, from 0; the
-        largest determines their number;
+          largest determines their number;
         - `lengths` `[U]`, whole numbers: frames of each utterance, together T;
         - optionally `test_features`, `test_targets` and `test_lengths`, of other
-        utterances. Without them, `test_fraction` of the utterances are for testing.
+          utterances. Without them, `test_fraction` of the utterances are for testing.
 
         Utterances are cut into pieces of `frames` frames that do not overlap. The
         rest at an utterance's end is dropped: of n frames, n mod `frames`.
