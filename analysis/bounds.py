@@ -1,10 +1,9 @@
-"""What is known of one number of each replicate: that it lies in an interval.
+"""Intervals that contain a number of each replicate.
 
-A number that was measured is an interval without width. A time to a target lies between
-two evaluations, or after the last one; a critical value between two swept values; a run
-that diverged is as bad as the worst that was seen, or worse. A claim is about the
-median of such numbers, the typical run, and counts on which side of its border they
-are known to lie.
+A measured number is an interval without width. A time to a target is between two
+evaluations, or after the last one; a critical value between two swept values; a
+diverged run is as bad as the worst one seen, or worse. A claim is about the median of
+such numbers, and counts the replicates whose interval is on one side of its threshold.
 """
 
 from typing import NamedTuple
@@ -19,8 +18,8 @@ class Sample(NamedTuple):
     """One number of each replicate, or several.
 
     Attributes:
-        low: Numbers below which the true ones do not lie; perhaps infinite.
-        high: Numbers above which they do not lie.
+        low: Lower bounds of the true numbers, infinite ones included.
+        high: Upper bounds of them.
     """
 
     low: Float[np.ndarray, "n ..."]
@@ -62,8 +61,8 @@ def logarithm(sample: Sample) -> Sample:
 def interval(sample: Sample) -> Interval:
     """Returns the median and its interval, as `median_interval`.
 
-    Of numbers that are not known it is the middle between the least and the most that
-    it may be, or that of these which is finite.
+    For unknown numbers it is the middle between the least and the greatest possible, or
+    whichever of these is finite.
     """
     if not sample.low.size:
         return UNKNOWN
@@ -90,7 +89,7 @@ def side_of_median(sample: Sample) -> str:
 
 
 def in_words(found: Interval, replicates: int) -> str:
-    """Returns an interval in words: one that is no 95 % interval says what it is."""
+    """Returns the text of an interval, with its kind where that is not 95 %."""
     if replicates < 2 or confidence(replicates) >= LEVEL:
         return str(found)
     return f"{found} (range, {100 * confidence(replicates):.0f} %)"
@@ -99,8 +98,8 @@ def in_words(found: Interval, replicates: int) -> str:
 def above(sample: Sample, border: float) -> float:
     """Returns the p-value of a median at or below a border: exact one-sided sign test.
 
-    Numbers that are known to lie above it count, of all: those that may lie on either
-    side do not count. It is at most 0.025 exactly where the interval lies above.
+    Counts numbers that are certainly above it, of all: those that may be on either side
+    do not count. It is at most 0.025 exactly where the interval is above.
     """
     from scipy.special import bdtrc  # takes a fifth of a second, as in `statistics`
 

@@ -1,4 +1,4 @@
-"""What each variant of a comparison was tuned to, how much that matters, its cost."""
+"""Tuned values of each variant of a comparison, their effect and their cost."""
 
 import pandas as pd
 

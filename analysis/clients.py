@@ -16,7 +16,7 @@ NUMBERED = re.compile(r"\d+( \(|$)")
 
 
 def of_run(study: Study, run: int) -> pd.DataFrame:
-    """Returns who the clients of a run are.
+    """Returns the clients of a run.
 
     Returns:
         Columns `client_group` and `client_label`, null where there is none, by the
@@ -39,14 +39,14 @@ def names(known: pd.DataFrame, numbers: Iterable[int]) -> list[str]:
 
 
 def titles(known: pd.DataFrame, numbers: Iterable[int]) -> list[str]:
-    """Returns names that stand alone: as from `names`, numbers after `client`."""
+    """Returns names that can be used alone: as from `names`, numbers after `client`."""
     numbers = list(numbers)
     found = names(known, numbers)
     return [f"client {name}" if NUMBERED.match(name) else name for name in found]
 
 
 def are_named(known: pd.DataFrame) -> bool:
-    """Says whether clients are called anything but their numbers."""
+    """Returns whether clients have names other than their numbers."""
     return bool(known.notna().to_numpy().any())
 
 

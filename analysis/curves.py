@@ -85,13 +85,13 @@ def _mean(
 
 
 def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
-    """Returns how each run's metric fell over the last decade of its commits.
+    """Returns the fall of each run's metric over its last decade of commits.
 
     Returns:
         Columns group, replicate, low, high: the slope of the metric's logarithm over
-        that of the commits. NaN with fewer than three evaluations in the decade, and
-        where the metric was not positive there. A run that diverged does not fall: its
-        slope is no less than zero.
+        the commits' logarithm. NaN with fewer than three evaluations in the decade, and
+        where the metric was not positive there. The slope of a diverged run is at least
+        zero.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -111,8 +111,8 @@ def decade_slopes(study: Study, metric: str) -> pd.DataFrame:
 def run_means(study: Study, metric: str) -> pd.DataFrame:
     """Returns the mean of each run's metric over its commits.
 
-    The theorems on steps that depend on a horizon bound this average. Here it is that
-    of the straight lines between evaluations.
+    The theorems on steps that depend on a horizon bound this average. Here it is the
+    average of the straight lines between evaluations.
 
     Returns:
         Columns group, replicate, value, low, high, commits (the last one that was

@@ -1,4 +1,4 @@
-"""What is doubtful of a world before it is played: laws without a mean, empty rounds.
+"""Doubts about a world before it is simulated: laws without a mean, empty rounds.
 
 Worlds come as the plain dictionaries of a manifest.
 """
@@ -17,8 +17,8 @@ from .frames import Study
 from .laws import InfiniteMeanError, column, means
 
 UNSETTLED = (
-    "has no finite mean, so that averages over time, and their intervals, do not "
-    "settle; bound it by law: truncated, or take a shorter tail"
+    "has no finite mean, so averages over time and their intervals do not converge; "
+    "bound it by law: truncated, or take a shorter tail"
 )
 EQUAL = 1e-9
 """Part of a round's length that rounding may add."""

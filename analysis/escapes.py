@@ -24,10 +24,10 @@ begin small on a plateau.
 FAR_OF_BATCH = 1e6
 """The same for losses of single batches, which are noisy."""
 LEARNED = 0.05
-"""Least part of what a share of right answers can rise by that counts as learning."""
+"""Least fraction of the possible gain in accuracy that counts as learning."""
 FIRST = 10
-"""Batches whose largest loss is where they began: the loss that a policy's gradient is
-of lies about zero, and one of them says nothing of its scale."""
+"""Batches whose largest loss is the starting level: a policy-gradient loss is about
+zero, so that one batch does not show its scale."""
 SURE = 0.95
 """Level of the bound on the chance of divergence."""
 MOST_NAMED = 3
@@ -35,10 +35,10 @@ MOST_NAMED = 3
 
 
 def escapes(study: Study) -> pd.Series:
-    """Returns how many times as high as it began the loss of each run ended.
+    """Returns the ratio of each run's final loss to its initial one.
 
     The loss is the first of `FAR` that was evaluated, else that of the batches, if
-    those were recorded. Only values that are finite are looked at.
+    those were recorded. Only finite values count.
 
     Returns:
         By run, those alone whose loss has left its scale.
@@ -49,8 +49,7 @@ def escapes(study: Study) -> pd.Series:
 def warnings(study: Study) -> Iterator[str]:
     """Yields a line on runs that diverged, on losses that left their scale, on no gain.
 
-    The first two name a run with its numbers, the worst one, and say how many there
-    are.
+    The first two name the worst run with its numbers, and the number of such runs.
     """
     table, (name, ends, factors, broken) = runs(study).set_index("run"), _ends(study)
     unsound = table.index.isin(broken)

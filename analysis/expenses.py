@@ -25,14 +25,14 @@ def joules(study: Study, evaluations: pd.DataFrame) -> pd.Series | None:
 
 
 def joules_by_end(study: Study) -> pd.Series | None:
-    """Returns what clients had drawn in all, by run, as far as `joules` knows it."""
+    """Returns the clients' total energy, by run, as far as `joules` has it."""
     ends = pd.DataFrame(study.manifest["runs"]).reindex(columns=["run", "virtual_s"])
     ends = ends.rename(columns={"virtual_s": "time"}).set_index("run", drop=False)
     return joules(study, ends)
 
 
 def spent_by_activity(study: Study) -> pd.DataFrame:
-    """Returns what each group of clients has drawn in each run, by what they did.
+    """Returns each client group's energy in each run, by activity.
 
     Args:
         study: Study, finished or not, with the table `jobs`.

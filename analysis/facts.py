@@ -1,4 +1,4 @@
-"""What parts have said of themselves in a run's entry of a manifest.
+"""Facts of components, from a run's entry of a manifest.
 
 A protocol's and an algorithm's `described` write it when the run is planned. Entries of
 an earlier version have none, and nothing replaces it.
@@ -33,12 +33,12 @@ class Facts(TypedDict, total=False):
 
 
 def of(entry: Entry) -> Facts:
-    """Returns the facts of a run; those that were not noted are missing."""
+    """Returns the facts of a run; those that were not recorded are missing."""
     return entry.get("facts") or {}
 
 
 def at_key(run: Entry, key: str) -> Any:
-    """Returns what stands in a run's scenario at a dotted key; None for nothing."""
+    """Returns the value of a run's scenario at a dotted key; None for nothing."""
     tree: Any = run.get("scenario")
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, Mapping) else None

@@ -43,7 +43,7 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
 
 
 def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
-    """Returns how far apart the clients of each group of runs end.
+    """Returns the spread of the clients' final accuracies in each group of runs.
 
     Returns:
         Columns group (of runs), replicate, clients (`all`, or the name of their group

@@ -21,8 +21,8 @@ OURS = (PARTIAL, WHOLE, LOCK)
 def replaced(path: Path) -> Iterator[Path]:
     """Yields a path for a new file, which takes another's place when it is written.
 
-    Whatever goes wrong before, the other is left as it was. What a killed writer has
-    left behind is replaced by the next one.
+    If anything fails before, the other file is left as it was. The next call replaces
+    the remains of a killed one.
     """
     partial = path.with_name(f".stalesim-partial-{path.name}")
     try:
@@ -44,7 +44,7 @@ def write_text(path: Path, text: str, what: str, remedy: str) -> None:
 
 @contextlib.contextmanager
 def written(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Says in one line why something could not be written.
+    """Returns, in one line, why something could not be written.
 
     Raises:
         StudyError: It cannot be written.
@@ -59,10 +59,10 @@ def written(path: Path, what: str, remedy: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def filled(folder: Path) -> Iterator[Path]:
-    """Yields a folder whose content stands in another when all of it is written.
+    """Yields a folder whose content replaces another's when all of it is written.
 
-    Whatever goes wrong before, that other one stays empty, or is not made. What a
-    killed writer has left in it, which has names of its own, is removed by the next.
+    If anything fails before, the other stays empty, or is not made. The next call
+    removes the remains of a killed one, which have different names.
 
     Raises:
         StudyError: The folder holds something, or another process is filling it.

@@ -19,9 +19,9 @@ FIRST_OPTIONAL = {
     "workers": "worker_accuracy",
     "labels": "label_accuracy",
 }
-"""First columns of tables that depend on what was run; so do those after them."""
+"""First columns of tables that depend on the study; so do those after them."""
 NAMES = ("client_group", "client_label", "role")
-"""Columns of the table `clients` with what clients are called, or are."""
+"""Columns of the table `clients` with the clients' names or kinds."""
 OPTIONAL = (
     *("embedding_staleness_mean", "embedding_staleness_max"),
     *("mu", "epsilon", "delta", "protects"),
@@ -41,7 +41,7 @@ COUNTED = (
 
 
 def unit_of(counted: str) -> str:
-    """Returns the unit of a count in words, such as `s` or `commits`."""
+    """Returns the unit of a count as text, such as `s` or `commits`."""
     return "s" if counted == "time" else counted
 
 
@@ -95,9 +95,9 @@ OF_A_RUN = (
 def runs(study: Study) -> pd.DataFrame:
     """Returns one row per run that has ended: who it was and how it ended.
 
-    `group` is the variant with its swept values: runs that differ in replicate alone.
-    A swept value that is a list or a sub-tree is shown in a few words. What a world
-    alone has measured of a run stands in columns of their own.
+    `group` is the variant with its swept values: runs that differ in replicate alone. A
+    swept value that is a list or a sub-tree is abbreviated. Measurements of a world
+    alone have their own columns.
 
     Raises:
         StudyError: No run has ended.
@@ -126,7 +126,7 @@ def data_sets(manifest: Entry) -> list[str]:
 
 
 def titled(manifest: Entry) -> str:
-    """Returns the first line of a study's tables: its name, and that of its data."""
+    """Returns the first line of a study's tables: its name, and its data's."""
     return " on ".join(filter(None, (manifest["name"], ", ".join(data_sets(manifest)))))
 
 
@@ -151,10 +151,10 @@ def swept_keys(study: Study) -> list[str]:
 
 
 def follow(study: Study, key: str) -> list[str]:
-    """Returns the other keys whose values follow from that of a swept key.
+    """Returns the other keys whose values follow from a swept key's value.
 
-    So do those that are zipped with it, unless it takes a value twice. What is drawn at
-    random follows from nothing.
+    So do those that are zipped with it, unless it takes a value twice. Nothing
+    determines a randomly drawn value.
     """
     scenario = study.manifest["scenario"]
     trees = [scenario, *scenario.get("variants", {}).values()]
@@ -193,7 +193,7 @@ def ordered(values: pd.Series) -> list:
 def first_metric(manifest: Entry) -> str:
     """Returns the metric that a study is about.
 
-    That of a search's or comparison's objective, else the first that is evaluated.
+    The objective's metric for a search or comparison, else the first that is evaluated.
     """
     scenario = manifest["scenario"]
     search = scenario.get("tune") or scenario.get("compare") or {}
@@ -264,11 +264,11 @@ def evaluations(study: Study) -> pd.DataFrame:
 
 
 def described(study: Study, metric: str) -> Metric:
-    """Returns what is known of a column that is compared, in the study's units.
+    """Returns the description of a compared column, in the study's units.
 
     Raises:
         StudyError: It is a plug-in's metric, the plug-in is not registered here, and
-            the study is older than manifests that say what its metrics are.
+            the study is older than manifests that describe metrics.
     """
     found = metric_of_study(study.manifest, metric)
     if found is not None:

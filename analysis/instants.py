@@ -1,4 +1,4 @@
-"""What a metric was at an instant: after some seconds, commits or bytes."""
+"""Values of a metric at an instant: after some seconds, commits or bytes."""
 
 import warnings
 
@@ -14,7 +14,7 @@ from .targets import for_means, lost, or_worse
 FROZEN = "stalled"
 """End of a run in which nothing could change any more: its last value stays."""
 ENDS = {"time": "virtual_s"}
-"""Columns of runs with what was counted at their end, where they are not called so."""
+"""Columns of runs with the count at their end, where the names differ."""
 
 
 def in_words(at: float, against: str = "time") -> str:
@@ -23,7 +23,7 @@ def in_words(at: float, against: str = "time") -> str:
 
 
 def too_late(study: Study, at: float, against: str) -> StudyError:
-    """Returns what is wrong with an instant that no run has come to."""
+    """Returns the error for an instant after the end of every run."""
     return StudyError(
         f"no run of study {study.manifest['name']!r} lasted for "
         f"{in_words(at, against)}; take less"
@@ -75,7 +75,7 @@ def values_at(
 
 
 def seen_at(study: Study, metric: str, at: float, against: str = "time") -> str:
-    """Returns when a metric was evaluated for an instant, in words; "" if just then."""
+    """Returns when a metric was evaluated for an instant, as text; "" if just then."""
     seen = values_at(study, metric, at, against)["evaluated"].dropna()
     ends = dict.fromkeys(f"{end:.4g}" for end in (seen.min(), seen.max()))
     if seen.empty or seen.min() == at:
@@ -118,7 +118,7 @@ def value_at(
 def means_at(
     study: Study, metric: str, at: float, against: str = "time"
 ) -> pd.DataFrame:
-    """Returns what `value_at` does, for those who say themselves what is not known."""
+    """Returns the table of `value_at`, for callers that report gaps themselves."""
     table = for_means(study, metric, values_at(study, metric, at, against))
     rows = []
     for group in groups(study):

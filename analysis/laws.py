@@ -126,7 +126,7 @@ class ScenarioWorld:
         self._messages, self._stages = messages, {}
 
     def has(self, *keys: str) -> bool:
-        """Says whether some client has one of these entries."""
+        """Returns whether some client has one of these entries."""
         return any(config.get(key) for config, _ in self.groups for key in keys)
 
     @cached_property
@@ -165,7 +165,7 @@ class ScenarioWorld:
 
         Raises:
             InfiniteMeanError: One is not finite.
-            ValueError: That of a law is not known.
+            ValueError: The mean of a law is unknown.
         """
         self._check_power(stage)
         return _joined(
@@ -206,7 +206,7 @@ class ScenarioWorld:
 
         Raises:
             InfiniteMeanError: One is not finite.
-            ValueError: That of a law is not known.
+            ValueError: The mean of a law is unknown.
         """
         found = []
         for config, number in self.groups:

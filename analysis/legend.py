@@ -1,4 +1,4 @@
-"""What the columns of a study's tables mean, and what to know of its runs."""
+"""The meaning of the columns of a study's tables, and remarks on its runs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ from .frames import Study
 from .spending import protected, spending, swept
 
 UNLIKE = 10
-"""Times as many bytes, from which on a line says of how many messages they are."""
+"""Ratio of bytes from which on a line gives the number of messages."""
 BUNDLED = "mnist5k"
 """Beginning of the name of data that are a part of MNIST."""
 AT_TARGET = "Runs that reached stop.target ended there: their final values are of then."
@@ -84,12 +84,12 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
 
 
 def method(study: Study) -> str:
-    """Returns how the numbers of `results` were found, and how sure divergence is."""
+    """Returns how `results` computes its numbers, and how certain divergence is."""
     return f"Of medians {statistics.MEDIANS}. {escapes.chance(study)}."
 
 
 def remarks(study: Study) -> list[str]:
-    """Returns a line on everything that a reader of the results must know."""
+    """Returns a line on everything that a reader of the results needs."""
     found = [_intervals(study), *_ends(study), *_missed(study), *doubts.notes(study)]
     if study.manifest["scenario"].get("tune"):
         found.append(f"Tuned by {racing.in_words(study)}")
@@ -97,7 +97,7 @@ def remarks(study: Study) -> list[str]:
 
 
 def details(study: Study) -> list[str]:
-    """Returns further lines on the numbers of a study, for those who ask."""
+    """Returns further lines on the numbers of a study, on request."""
     found = [*_megabytes(study), *_data(study), method(study)]
     spent = spending(study)
     if len(spent) > 1 and (why := swept(study)[-1]):

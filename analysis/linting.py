@@ -1,9 +1,9 @@
-"""What makes a comparison unfair, or its result an artefact: checks of scenarios.
+"""Unfair comparisons and artefacts: checks of scenarios.
 
 Worlds alone are checked as well (`doubts`): for laws without a mean, and empty rounds.
 
 Each check is a function of two groups that are compared, and a line of `CHECKS`. It
-yields what is wrong and what to do.
+yields the fault and its remedy.
 """
 
 import re
@@ -23,8 +23,8 @@ APPLIED = (
     *("commits", "contributions", "epochs", "rounds"),
     *("messages", "bytes", "upload_bytes", "download_bytes"),
 )
-"""Counts in which work that the server discards does not appear: in evaluations, bytes
-are those of contributions that it took."""
+"""Counts that omit discarded work: in evaluations, bytes are those of contributions
+that the server took."""
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -37,7 +37,7 @@ class Compared(NamedTuple):
         names: Variants of both.
         sides: Scenarios of both, each of a run.
         tried: Options of the algorithm that each variant is swept over.
-        said: What names of variants, claim, question and source say, in lower case.
+        said: Names of variants, claim, question and source, in lower case.
     """
 
     keys: Keys
@@ -49,7 +49,7 @@ class Compared(NamedTuple):
 
     @property
     def counted(self) -> str | None:
-        """What a claim compares in: its own count, or that by which all runs end."""
+        """The count of a claim's comparison: its own, or the one that ends all runs."""
         if self.claim is None or self.claim.counted is not None:
             return self.claim and self.claim.counted
         ends = [side.stop.model_dump(exclude_none=True) for side in self.sides]
@@ -57,15 +57,15 @@ class Compared(NamedTuple):
         return same.pop() if len(same) == 1 else None
 
     def is_named(self, word: str, *values: float) -> bool:
-        """Says whether a difference has a name: a word, or a number in one of both."""
+        """Returns whether a name has a difference: a word, or a number of either."""
         numbers = {float(each) for each in NUMBER.findall(" ".join(self.names))}
         return word in self.said or bool(numbers & set(values))
 
 
 def findings(scenario: BaseScenario) -> list[tuple[Keys, str]]:
-    """Returns what is wrong with a scenario and its comparisons, each thing once.
+    """Returns the faults of a scenario and its comparisons, each once.
 
-    With the entry that compares comes what is wrong, and what to do.
+    Each has the entry that compares, the fault and the remedy.
     """
     runs = expand(scenario.model_copy(update={"replicates": 1}))
     lines = dict(_of_worlds(runs))
@@ -100,7 +100,7 @@ def _of_worlds(runs: Sequence[Run]) -> Iterator[tuple[str, Keys]]:
 def comparisons(scenario: Scenario, runs: Sequence[Run]) -> Iterator[Compared]:
     """Yields all pairs that claims compare; without claims, variants with the first.
 
-    Of a claim along a sweep, the first points of its variants stand for all. The runs
+    For a claim along a sweep, the first points of its variants represent all. The runs
     are those of the first replicate.
     """
     by_label = {run.label: run for run in runs}
@@ -151,7 +151,7 @@ def _pair(
 
 
 def batches(compared: Compared) -> Iterator[str]:
-    """Yields a line where both take other batches, and no name says so."""
+    """Yields a line where their batches differ, and no name mentions it."""
     one, other = (side.algorithm.batch for side in compared.sides)
     if one != other and not compared.is_named("batch", one, other):
         yield (
@@ -163,8 +163,7 @@ def batches(compared: Compared) -> Iterator[str]:
 def samples_a_commit(compared: Compared) -> Iterator[str]:
     """Yields a line where commits are counted, and hold other numbers of samples.
 
-    Parties of a vertical problem have columns, and their commits no samples of their
-    own.
+    Parties of a vertical problem have columns, and their commits have no samples.
     """
     if compared.counted != "commits":
         return
@@ -191,7 +190,7 @@ def samples_a_commit(compared: Compared) -> Iterator[str]:
 
 
 def evaluations(compared: Compared) -> Iterator[str]:
-    """Yields a line where both are evaluated at other times, and no name says so."""
+    """Yields a line where their evaluation times differ, and no name mentions it."""
     periods = (
         side.evaluate.every.model_dump(exclude_none=True) for side in compared.sides
     )

@@ -21,13 +21,13 @@ HEADINGS = {
     "contributions": "client updates",
     "staleness": "mean staleness",
 }
-"""What columns are called where tables are shown."""
+"""Headings of columns in shown tables."""
 
 
 def markdown(frame: pd.DataFrame) -> str:
     """Returns a frame, without its index, as a table in Markdown.
 
-    Numbers stand to the right, with four digits; missing cells are empty.
+    Numbers are right-aligned, with four digits; missing cells are empty.
 
     Raises:
         UserError: It is no frame.

@@ -16,7 +16,7 @@ from .statistics import LEVEL, confidence, t_interval
 from .targets import default_target, final_bounds, for_means, times_to_target
 
 FINAL, TO_TARGET = "final", "to target"
-"""Quantities that are compared: final values, and what a target cost."""
+"""Compared quantities: final values, and costs until a target."""
 
 
 COLUMNS = (
@@ -35,16 +35,16 @@ def against(
 ) -> pd.DataFrame:
     """Returns the paired differences of all groups to a baseline.
 
-    Two rows per group: of final values, and of what is counted until a target. A run
-    that diverged has the worst value that the metric can have; where there is none, it
-    is no better than the worst that was seen, and bounds the difference of its pair.
+    Two rows per group: final values, and the count until a target. A diverged run has
+    the worst value that the metric can have. Without such a value, it is no better than
+    the worst one seen, and bounds the difference of its pair.
 
-    A mean over the pairs that reached the target alone would say nothing. Where one
-    side always reached it and the other did not, its last evaluation bounds the
-    difference. Times lie between two evaluations, and the interval is from that of the
-    least to that of the largest differences. Where some pairs are bounded, so is one
-    end of the interval; the other end is infinite and the difference NaN. Where bounds
-    of pairs lie on both sides, all three are NaN.
+    A mean over only the pairs that reached the target would be biased. Where one side
+    always reached it and the other did not, its last evaluation bounds the difference.
+    Times are between two evaluations: the interval's ends are those for the least and
+    the largest differences. Where some pairs are bounded, so is one end of the
+    interval; the other end is infinite and the difference NaN. Where bounds of pairs
+    are on both sides, all three are NaN.
 
     Args:
         study: Study, finished or not.
@@ -88,10 +88,10 @@ def against(
 
 
 def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.DataFrame:
-    """Returns how many times as fast as a group all of them reach a target.
+    """Returns the speed-up of each group over one: ratio of times to a target.
 
-    Medians over replicates of the ratio of both times, as claims judge them. A time
-    lies between two evaluations, or after the last one, and so does the ratio.
+    Medians over replicates of the ratio of both times, as claims judge them. A time is
+    between two evaluations, or after the last one, and so is the ratio.
 
     Args:
         study: Study, finished or not.
@@ -148,7 +148,7 @@ def _baselines(study: Study, name: str) -> dict[str, str]:
 
 
 class PairedRatio(NamedTuple):
-    """A number of one group over that of another, replicate by replicate.
+    """The ratio of one group's number to another's, replicate by replicate.
 
     Attributes:
         ratio: Median over pairs; NaN where nothing is known.
@@ -172,12 +172,12 @@ class PairedRatio(NamedTuple):
 
 
 def ratio(pair: tuple[str, str], table: pd.DataFrame) -> PairedRatio:
-    """Returns a number of the first group over that of the second one.
+    """Returns the ratio of the first group's number to the second one's.
 
     Args:
         pair: Groups.
-        table: Columns group, replicate, and the ends low, high between which each
-            number is known to lie; above 0, or nothing is known of the ratio.
+        table: Columns group, replicate, and the ends low, high that bound each number;
+            above 0, or the ratio is unknown.
     """
     both = _sides(pair, table).dropna(subset=["low_one", "low_other"])
     low, high = (

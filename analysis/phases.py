@@ -18,7 +18,7 @@ def covered(
     ended: Float[np.ndarray, " n"],
     until: Float[np.ndarray, " t"],
 ) -> Float[np.ndarray, " t"]:
-    """Returns how much of the time up to some instants lies in any of some intervals.
+    """Returns how much of the time up to some instants is in any of some intervals.
 
     Args:
         started: Starts of the intervals, virtual seconds.
@@ -43,11 +43,11 @@ def covered(
 
 
 def evaluations_by(study: Study, against: str) -> pd.DataFrame:
-    """Returns all evaluations with a column of what is counted by each of them.
+    """Returns all evaluations with a column of the count at each of them.
 
     Raises:
-        StudyError: It is the privacy spent, and no run accounts for it, or what clients
-            have drawn, and none has a rate or the study keeps no jobs.
+        StudyError: It is the privacy spent, and no run accounts for it; or it is the
+            clients' energy, and no client has a power or the study keeps no jobs.
     """
     if against in PHASES:
         return with_phases(study)

@@ -1,4 +1,4 @@
-"""Trials of a search against each other: what each came to, and the best of them."""
+"""Comparison of a search's trials: the score of each, and the best of them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -25,7 +25,7 @@ diverged."""
 
 
 def sought(study: Study) -> Objective:
-    """Returns what a study of trials goes by.
+    """Returns the objective of a study of trials.
 
     Raises:
         StudyError: It is no such study.
@@ -41,7 +41,7 @@ def sought(study: Study) -> Objective:
 
 
 def scores(study: Study) -> Scores:
-    """Returns what every trial of a search has come to, replicate by replicate.
+    """Returns every trial's score, replicate by replicate.
 
     Raises:
         StudyError: The study is of no search, or a reason of `values`.
@@ -56,9 +56,9 @@ def values(
 
     Args:
         study: Study whose sweep are the trials.
-        objective: What they are compared by: the smaller the better, a metric of which
-            more is better with the other sign. Infinite for a run that diverged or, of
-            a time to a target, that never reached it.
+        objective: The objective: the smaller the better; a metric of which more is
+            better has the other sign. Infinite for a run that diverged or that never
+            reached the target of a time.
 
     Raises:
         StudyError: A run failed, or ended before the instant at which the metric is
@@ -126,9 +126,9 @@ def _value(
 
 
 def in_words(study: Study) -> str:
-    """Returns what trials are compared by, and when that was evaluated.
+    """Returns the objective of the trials as text, and when it was evaluated.
 
-    A metric at an instant is that of the last evaluation up to then.
+    A metric at an instant is taken from the last evaluation up to then.
     """
     objective = sought(study)
     if objective.target is not None:
@@ -149,7 +149,7 @@ def in_words(study: Study) -> str:
 
 
 def borders(study: Study, parameters: Entry) -> str:
-    """Returns which values are at a border of what was searched, in words.
+    """Returns the best values at the edge of the searched ones, as text.
 
     Those are within `BORDER` of the searched range from one of its ends, on its scale,
     or ends of a list of three or more numbers.
@@ -177,7 +177,7 @@ def _ends(searched: tuple | Span) -> tuple[tuple[float, float] | None, str]:
 
 
 def rank(values: Float[np.ndarray, " n"]) -> tuple[int, float]:
-    """Returns by what trials are put in order: how many diverged, the others' mean."""
+    """Returns the order of trials: by their diverged runs, then by the others' mean."""
     sound = values[np.isfinite(values)]
     return values.size - sound.size, float(sound.mean()) if sound.size else np.inf
 
@@ -187,9 +187,9 @@ class Best(NamedTuple):
 
     Attributes:
         parameters: Values of the entries that were searched.
-        value: Mean of the metric and its 95 % t-interval, over replicates that no trial
-            was chosen by, or their range where that leaves what the metric can be; NaN
-            bounds for fewer than two, or where one diverged.
+        value: Mean of the metric and its 95 % t-interval, over replicates that chose no
+            trial, or their range where that exceeds the metric's limits; NaN bounds for
+            fewer than two, or where one diverged.
         fresh: Number of these replicates.
         diverged: How many of them diverged, or never reached the target.
     """
@@ -203,8 +203,8 @@ class Best(NamedTuple):
 def best(study: Study) -> Best:
     """Returns the best trial of a finished search, as its own replicates have it.
 
-    The replicates by which it was chosen flatter it: of many trials the luckiest wins.
-    So its value is that of the replicates which only the winner has.
+    Its value on the replicates that chose it is biased: of many trials the luckiest
+    wins. So its value comes from the replicates that only the winner has.
 
     Raises:
         StudyError: The study is of no search, or it has not ended.

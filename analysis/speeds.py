@@ -11,14 +11,14 @@ MEASURES = {
     "commit_s": "s per server update",
     "contributions_per_s": "client updates/s",
 }
-"""What is measured of each run, and what tables call it."""
+"""Measured quantities of each run, and their headings in tables."""
 TITLE = "seconds per server update, client updates per second"
 NOTE = (
     "virtual seconds; means over replicates and 95 % t-intervals, or the range of "
     "replicates where these fall below 0"
 )
 UNKNOWN = "unknown: a replicate is too short"
-"""What stands in place of a mean that is not defined."""
+"""Text in place of an undefined mean."""
 
 
 def by_run(study: Study) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def by_group(measured: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns group, replicates, and those of `MEASURES`: a `statistics.Interval`
-        each, over the replicates: `interval_within` what is not below 0.
+        each, over the replicates, cut at 0 by `interval_within`.
     """
     if "commit_s" not in measured:
         rate = measured["commits_per_s"]

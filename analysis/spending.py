@@ -1,4 +1,4 @@
-"""What clients spend of their privacy, what that protects, and whether it was swept."""
+"""Privacy spent by clients, its meaning, and whether it was swept."""
 
 import numpy as np
 import pandas as pd
@@ -8,13 +8,13 @@ from .targets import final_quantities
 
 
 def spending(study: Study) -> pd.DataFrame:
-    """Returns what each group's clients have spent, where that is accounted for.
+    """Returns the privacy spent by each group's clients, where that is accounted for.
 
     Returns:
         By group: epsilon, the largest of a client and replicate, by the first
         accountant; proof, `formal`, `approx.` of a formal one, or `paper's` own
-        accounting; protects, what it protects, empty where a study is older than such
-        words; and basis, accountant and delta in words.
+        accounting; protects, the protected unit, empty for older studies; and basis,
+        accountant and delta as text.
     """
     columns = pd.Index(["epsilon", "proof", "protects", "basis"])
     told = accounts(study)
@@ -38,9 +38,9 @@ def spending(study: Study) -> pd.DataFrame:
 
 
 def protected(study: Study, counted: str = "epsilon") -> str:
-    """Returns in words what epsilons of a study protect; "" where there are none.
+    """Returns the protected unit of a study's epsilons; "" where there are none.
 
-    Of an older study, whose runs do not say it, the words are empty, too.
+    Of an older study, whose runs do not record it, the text is empty, too.
     """
     if counted != "epsilon":
         return ""
@@ -61,9 +61,9 @@ def protected(study: Study, counted: str = "epsilon") -> str:
 def swept(study: Study) -> tuple[str, list[str], str]:
     """Finds the swept key by which finite epsilons differ, if there is one.
 
-    With the key, which gives every point of a line an epsilon of its own, or "", come
-    the swept keys that epsilon does not depend on, of which each has lines, and the
-    reason why no line goes over epsilon; "" where one does.
+    With the key that gives every point of a line a different epsilon, or "", come the
+    swept keys that epsilon does not depend on, of which each has lines, and the reason
+    against lines over epsilon; "" where there is none.
 
     Runs that a budget has ended have spent that budget, but for less than a message:
     such epsilons are the same.

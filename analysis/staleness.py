@@ -24,7 +24,7 @@ PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 OF_PARTS = ("group", "clients", "count", "mean", *PARTS_SHOWN, "max")
 """Columns of tables of client groups."""
 BEYOND = 1e-6
-"""Probability beyond the last age at which a law is given."""
+"""Probability beyond the last age of a law."""
 WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
 
@@ -107,7 +107,7 @@ def by_client(
 
 
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
-    """Returns how stale all clients and each group of clients of a scenario were.
+    """Returns the staleness of all clients and of each client group.
 
     Returns:
         Columns variant, group (of runs), the swept keys, clients (`all`, or the name of
@@ -236,9 +236,9 @@ def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, floa
 def staleness_law(study: Study, group: str) -> Law | None:
     """Returns the law of each client's staleness in a group, where one is known.
 
-    It is where clients restart at once and each computes for times of an exponential
-    law of its own: then every commit is client k's with the chance p_k, its rate over
-    the sum of all rates, whatever was before. A contribution's staleness is geometric
+    It holds where clients restart at once and each has exponential compute times of its
+    own rate: then every commit is client k's with probability p_k, its rate over the
+    sum of all rates, independently of the past. A contribution's staleness is geometric
     from 0, P(s) = p_k (1 - p_k)^s; the age of a stored embedding is geometric from 1,
     if each upload refreshes those of all samples.
 
@@ -297,7 +297,7 @@ def stale_groups(study: Study) -> set[str]:
 
 
 def default_quantity(table: pd.DataFrame) -> str:
-    """Returns which staleness matters: that of embeddings, where there are any."""
+    """Returns the relevant staleness: of embeddings, where there are any."""
     return "embedding" if (table["quantity"] == "embedding").any() else "contribution"
 
 

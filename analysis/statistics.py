@@ -79,8 +79,8 @@ def short(value: float) -> str:
 def t_interval(values: Float[np.ndarray, " n"]) -> Interval:
     """Returns the mean of independent replicates and its t-interval.
 
-    NaN bounds for fewer than two replicates, which say nothing of their spread, and
-    where a value is not finite.
+    NaN bounds for fewer than two replicates, which do not show their spread, and where
+    a value is not finite.
     """
     values = np.asarray(values, np.float64)
     if not values.size:
@@ -101,7 +101,7 @@ def interval_within(
 ) -> Interval:
     """Returns `t_interval`, or the range of the values where that leaves some bounds.
 
-    As that of few values may, of a quantity that cannot.
+    An interval of few values may exceed limits that the quantity cannot.
 
     Args:
         values: One value of each replicate.
@@ -164,18 +164,18 @@ def first_reached(
 
 
 MIDDLE = "of an even number of replicates the lower of the middle two"
-"""What the median of some times is, as legends say it."""
+"""Description of the median of some times, in legends."""
 MEDIANS = (
     "each time is known to lie between two evaluations, and the interval is from the "
     "earlier one of one replicate to the later one of another (exact binomial ranks); "
     "of fewer than six replicates it is their range, which holds the median in 94 % of "
     "cases with 5, 88 % with 4, 75 % with 3 and 50 % with 2"
 )
-"""How medians of times and their intervals are found, as captions say it."""
+"""Description of medians of times and their intervals, in captions."""
 
 
 def ranks(replicates: int) -> int:
-    """Returns how many of the smallest, and of the largest, an interval leaves out.
+    """Returns how many of the smallest, and of the largest, an interval omits.
 
     It is the 95 % interval of a median, less one: from the value of that rank to its
     mirror image. Fewer than six values have none; 0 is then their range.
@@ -190,7 +190,7 @@ def confidence(replicates: int) -> float:
 
 
 def interval_name(replicates: int) -> str:
-    """Returns what the interval of a median is: one of 95 %, or the range of few."""
+    """Returns the name of a median's interval: 95 %, or the range of few."""
     chance = confidence(replicates)
     if chance >= LEVEL:
         return f"{100 * LEVEL:g} % interval"
@@ -206,13 +206,13 @@ def _chances(tosses: int) -> list[float]:
 def median_interval(
     low: Float[np.ndarray, " n"], high: Float[np.ndarray, " n"]
 ) -> tuple[float, float]:
-    """Returns an interval of the median of numbers that are known to lie in others.
+    """Returns an interval of the median of numbers that are known only by bounds.
 
     It is exact whatever law they follow: from the lower end of one of them to the upper
-    end of another, so far apart as a binomial law asks for. NaN for fewer than two.
+    end of another, as far apart as a binomial law requires. NaN for fewer than two.
 
     Args:
-        low: Lower ends, perhaps infinite.
+        low: Lower ends, infinite ones included.
         high: Upper ends, in the same order.
 
     Source: Hahn and Meeker, Statistical Intervals (1991), chapter 5.
@@ -229,12 +229,12 @@ def median_time(
     """Returns the time by which half of the replicates are seen to have arrived.
 
     Infinite where half or more never are (the median is then after `median_after`),
-    with its interval as `median_interval`; it never lies beyond what was seen. Where
+    with its interval as `median_interval`; it is never beyond the observed times. Where
     exactly half are, the estimate below leaves any later time as well.
 
     It is the upper end of the period that holds the median of the nonparametric
-    estimate for numbers that are known to lie between evaluations, where all replicates
-    are evaluated at the same times.
+    estimate for numbers between evaluations, where all replicates are evaluated at the
+    same times.
 
     Source: Turnbull, The empirical distribution function with arbitrarily grouped,
     censored and truncated data (Journal of the Royal Statistical Society B 1976).

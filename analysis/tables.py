@@ -1,7 +1,7 @@
 """Tables of a study for print: results with intervals, verdicts; as LaTeX or Markdown.
 
 Every mean has its 95 % t-interval, every time its interval of the median, and every
-cell from which replicates are missing says how many there are.
+cell with missing replicates their count.
 """
 
 import math
@@ -63,7 +63,7 @@ class Cell(NamedTuple):
         known: Replicates that have a value, or that reached the target.
         replicates: All replicates.
         symmetric: Whether the interval is written as a half-width.
-        after: What a median that was not reached is not before.
+        after: Lower bound of a median that was not reached.
     """
 
     estimate: float
@@ -78,14 +78,14 @@ class Cell(NamedTuple):
 def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     """Returns a row per group: how fast, how good, how stale, at which cost.
 
-    `legend` says what the columns are.
+    `legend` explains the columns.
 
     Returns:
         Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and
         `... after ...` (`Cell`, means with intervals); where privacy is accounted for,
-        `ε` (the largest of a client, and whether it is proved); `staleness` and
-        `MB`, `contributions` where a commit may apply several, `commits`, and what
-        clients took where they have rates (numbers, means over replicates);
+        `ε` (the largest of a client, and whether it is proved); `staleness` and `MB`,
+        `contributions` where a commit may apply several, `commits`, and the clients'
+        energy where they have powers (numbers, means over replicates);
         `largest staleness`, and what ε `protects`.
 
     Raises:
@@ -143,7 +143,7 @@ def by_point(study: Study, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs(study: Study) -> pd.DataFrame:
-    """Returns what runs came to, means over the replicates of each group, its index.
+    """Returns the costs of runs, means over the replicates of each group, its index.
 
     Columns MB sent, up and down; contributions, where a commit may apply several;
     commits; and joules that clients drew, where they have rates.
@@ -161,7 +161,7 @@ def costs(study: Study) -> pd.DataFrame:
 
 
 def apply_several(study: Study) -> bool:
-    """Says whether commits of some run apply another number of contributions."""
+    """Returns whether some run has other contributions per commit than one."""
     made = frames.evaluations(study)
     return bool((made["contributions"] != made["commits"]).any())
 
@@ -192,7 +192,7 @@ def verdicts(study: Study) -> pd.DataFrame:
 
 
 def plain(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns a table with its cells in words, for a terminal or a file."""
+    """Returns a table with text cells, for a terminal or a file."""
     return table.map(_in_words).rename(columns=HEADINGS)
 
 

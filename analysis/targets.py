@@ -1,4 +1,4 @@
-"""Time to a target: k of n replicates, and a median that knows of the others."""
+"""Time to a target: k of n replicates, and a median that accounts for the others."""
 
 import math
 from typing import NamedTuple
@@ -86,7 +86,7 @@ def final_values(study: Study, metric: str | None = None) -> pd.DataFrame:
 
 
 def final_bounds(study: Study, metric: str) -> pd.DataFrame:
-    """Returns between which numbers every run's final value is known to lie.
+    """Returns the bounds of every run's final value.
 
     Returns:
         Columns of `who`, value (NaN for a run that was never evaluated and did not
@@ -99,7 +99,7 @@ def final_bounds(study: Study, metric: str) -> pd.DataFrame:
 
 
 def mean_interval(study: Study, metric: str, values: np.ndarray) -> Interval:
-    """Returns a mean with `interval_within` what its metric can be."""
+    """Returns a mean with its interval, cut at the metric's limits."""
     bounds = described(study, metric).bounds or (-math.inf, math.inf)
     return interval_within(values, *bounds)
 
@@ -159,7 +159,7 @@ def worst_value(study: Study, metric: str) -> float:
 
 
 def lost(study: Study, metric: str) -> np.ndarray:
-    """Returns which runs that ended diverged, or were left with what is no number.
+    """Returns the runs that ended diverged, or ended with a number that is not finite.
 
     Raises:
         StudyError: The metric was not evaluated.
@@ -179,13 +179,13 @@ def final_quantities(
 ) -> pd.DataFrame:
     """Returns what every run has come to: columns of `who`, and value.
 
-    Virtual time, commits and contributions are those of the run's end, all else is that
-    of its last evaluation. NaN for a run that counts no such thing.
+    Virtual time, commits and contributions are counted to the run's end, all else to
+    its last evaluation. NaN for a run without such a count.
 
     Args:
         study: Study, finished or not.
         quantity: Quantity, of `stalesim.simulator.parts.metrics.QUANTITIES`.
-        diverged: Whether a run that diverged has what it had come to by then; else NaN.
+        diverged: Whether a diverged run has its value up to then; else NaN.
 
     Raises:
         StudyError: It is the privacy spent, and no run accounts for it.
@@ -208,10 +208,10 @@ def default_target(study: Study) -> MetricTarget:
     Where all runs diverged and none is stated there is no such value: it is NaN, which
     nothing reaches.
 
-    The scenario's own target, else that of its first claim that has one, else that
-    which `tune` or `compare` searches by, else the final value that is 95 % of the best
+    The scenario's own target, else that of its first claim that has one, else the
+    objective of `tune` or `compare`, else the final value that is 95 % of the best
     group's mean (or, of a loss, that value over 0.95; below zero the other way round).
-    Targets in a metric that was not evaluated are passed over.
+    Targets in a metric that was not evaluated are skipped.
     """
     scenario = study.manifest["scenario"]
     evaluated = scenario["evaluate"]["metrics"]
@@ -255,8 +255,8 @@ def times_to_target(
         study: Study, finished or not.
         metric: Column of the table `evaluations`.
         value: Value of the metric.
-        against: Count, of `frames.COUNTED` or `phases.PHASES`: updates are
-            `commits`, and what of a privacy budget it took is `epsilon`.
+        against: Count, of `frames.COUNTED` or `phases.PHASES`: updates are `commits`,
+            and the privacy spent is `epsilon`.
 
     Returns:
         Columns variant, group, the swept keys, replicate, time (in its unit; of the
@@ -296,7 +296,7 @@ def times_to_target(
 
 
 def resolution(times: pd.DataFrame, against: str = "time") -> str:
-    """Returns how closely times to a target are known, in words; "" if none is.
+    """Returns the resolution of times to a target, as text; "" if none is known.
 
     Evaluations alone see a target reached: a time is known up to the one before.
     """
@@ -312,8 +312,8 @@ def resolution(times: pd.DataFrame, against: str = "time") -> str:
 def commits_to_stop(study: Study) -> pd.DataFrame:
     """Returns each run's commits until it stopped at its target.
 
-    Columns as in `times_to_target`. An evaluation that ended a run says that it was
-    there since the one before; a mean over commits (`stop.windowed`) ends a run between
+    Columns as in `times_to_target`. An evaluation that ended a run bounds the time by
+    the one before; a mean over commits (`stop.windowed`) ends a run between
     evaluations, with the very commit.
     """
     table, seen = runs(study), evaluations(study)
@@ -364,7 +364,7 @@ def time_to_target(
 
 
 def not_reached(after: float, unit: str = "") -> str:
-    """Returns what is known of a median that half or more of the replicates lack."""
+    """Returns the bounds of a median that half or more of the replicates lack."""
     return f"> {short(after)}{unit}" if math.isfinite(after) else "never"
 
 

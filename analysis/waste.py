@@ -1,4 +1,4 @@
-"""Work that came to nothing: jobs that were rejected, stopped, lost or crashed."""
+"""Wasted work: jobs that were rejected, stopped, lost or crashed."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ NOT_WASTED = (Outcome.APPLIED, Outcome.BUFFERED, Outcome.IN_FLIGHT)
 
 
 def wasted(study: Study) -> pd.DataFrame:
-    """Returns what each run has spent on jobs of which nothing came.
+    """Returns the time, traffic and samples that each run spent on discarded jobs.
 
     Args:
         study: Study, finished or not, with the table `jobs`.
@@ -22,9 +22,9 @@ def wasted(study: Study) -> pd.DataFrame:
         By run and outcome, for those that occur: `group`, `replicate`, `jobs`;
         `seconds`, virtual, from the beginning of a job to its end, NaN where the end of
         a job is unknown, as in some logs; `share`, of all seconds that clients have
-        worked for ended jobs; `upload_bytes`,
-        `download_bytes`; `samples`, those of the gradients that the jobs were to take,
-        finished or not, NaN for runs that an earlier version has made.
+        worked for ended jobs; `upload_bytes`, `download_bytes`; `samples`, those of the
+        gradients that the jobs were to take, finished or not, NaN for runs of earlier
+        versions.
     """
     table = _with_ends(study)
     table["seconds"] = table["ended"] - table["begun_time"].fillna(table["read_time"])

@@ -8,7 +8,7 @@ from .facts import Entry
 
 
 def report_of(manifest: Entry) -> ModuleType:
-    """Returns what has `tables`, `standard`, `caption`, ... of a world.
+    """Returns the object of a world with `tables`, `standard`, `caption`, ...
 
     Raises:
         StudyError: No extra that is installed plays such worlds.

@@ -1,14 +1,14 @@
 """Claims of each kind, and the verdicts on those of a study.
 
-Each kind has its entries, what they must be, what it needs of a study, and its judge,
-which weighs the evidence for and against it in the terms of `verdict`;
-`simulator.claims` has what all kinds have in common. `final_values`, `sweeps` and
-`speed` have several kinds each, the other modules one. `numbers` is shared by all.
+Each kind has its entries, their rules, the data that it needs of a study, and its
+judge, which weighs the evidence for and against it in the terms of `verdict`;
+`simulator.claims` has the common part of all kinds. `final_values`, `sweeps` and
+`speed` have several kinds each, the other modules one. All share `numbers`.
 
 A scenario is read with these modules and without pandas: functions of other modules
 that need it are imported when a study is measured. `measured` takes from the study the
-quantities that its claims need; they are all that is kept to judge them again.
-`sequential` corrects p-values for several looks and many claims; `findings` decides.
+quantities that its claims need, and keeps no more to judge them again. `sequential`
+corrects p-values for interim analyses and many claims; `findings` decides.
 """
 
 from typing import TYPE_CHECKING

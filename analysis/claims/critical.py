@@ -1,4 +1,4 @@
-"""Claims that one variant stands larger values of a swept number than another."""
+"""Claims that one variant tolerates larger values of a swept number than another."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -44,8 +44,8 @@ class Critical(OfPair):
     def judge(self, measured: "Measured", *groups: str) -> Judged:
         """Judges the ratio of two critical values, replicate by replicate.
 
-        A critical value lies between the largest swept one that is critical and the
-        next, or beyond the sweep.
+        A critical value is between the largest swept one that is critical and the next,
+        or beyond the sweep.
         """
         one, other, over = self.critical, self.than, self.over
         sides = [self._values(measured, name, groups) for name in (one, other)]

@@ -1,4 +1,4 @@
-"""Claims on what variants come to: higher, no worse, close, a number, or a ratio."""
+"""Claims on variants' final values: higher, no worse, close, a number, or a ratio."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -28,7 +28,7 @@ DIFFERENCE = np.array([1.0, -1.0])
 def difference(
     measured: "Measured", metric: str, one: str, other: str
 ) -> tuple[Sample, str]:
-    """Returns the paired differences of final values, and what is to be said of them.
+    """Returns the paired differences of final values, and remarks on them.
 
     That is who diverged and what that counts as, and who has no final value.
     """

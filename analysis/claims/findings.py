@@ -31,30 +31,30 @@ def evaluate(study: Study) -> pd.DataFrame:
 
     Replicates share their randomness between variants, so differences are paired. A
     claim on variants of a sweep is judged at each of its points, or at those that its
-    `at` names. A run that diverged is as bad as the worst value that a metric can have,
-    or else as the worst that was seen, or worse.
+    `at` names. A diverged run counts as the metric's worst possible value, or else as
+    the worst one seen or worse.
 
-    What speaks for and against a claim comes from its `judge`, as `Faster.judge`.
+    The evidence for and against a claim comes from its `judge`, as `Faster.judge`.
 
-    Claims are about the median, the typical run. Tests are exact one-sided sign tests
-    at 2.5 % on either side, corrected for the looks at the study, if there were
-    several, and by Holm for all its claims of one origin. Everything else is undecided,
-    or not decidable where so few replicates cannot pass.
+    Claims are about the median run. Tests are exact one-sided sign tests at 2.5 % on
+    either side, corrected for the interim analyses of the study, if any, and by Holm
+    for all its claims of one origin. Everything else is undecided, or not decidable
+    where so few replicates cannot pass.
 
     Returns:
-        Columns claim, in words; says, the place where the source claims it; origin, of
-        `scenario.claims.ORIGINS`; verdict: holds, does not hold, undecided, or not
-        decidable with so few replicates; measured, the numbers that follow in words,
+        Columns claim, a sentence; says, the place where the source claims it; origin,
+        of `scenario.claims.ORIGINS`; verdict: holds, does not hold, undecided, or not
+        decidable with so few replicates; measured, the numbers that follow as text,
         empty if nothing could be measured; estimate, the median of replicates or their
         pairs, with low and high, its interval (95 %, or the range of fewer than six);
         replicates that were measured, or pairs compared; p, two-sided, of this claim
-        alone; corrected, p for all looks of the study and for all its claims of one
-        origin; why, the reason of the verdict; at, its point of a sweep. Numbers are
-        NaN where there are none.
+        alone; corrected, p for all interim analyses of the study and for all its claims
+        of one origin; why, the reason of the verdict; at, its point of a sweep. Numbers
+        are NaN where there are none.
 
     Raises:
         StudyError: No run has ended, or (`DamageError`) a table that claims need is
-            not what was written: damage is no lack of evidence.
+            damaged: damage is no lack of evidence.
     """
     scenario = study.manifest["scenario"]
     told_of = metrics_of_manifest(study.manifest)
@@ -72,13 +72,13 @@ def judge(
     replicates: int,
     looks: tuple[int, ...] = (),
 ) -> pd.DataFrame:
-    """Returns a row per claim, as `evaluate` does, of what was measured of a study.
+    """Returns a row per claim, as `evaluate` does, from a study's measured quantities.
 
     Args:
-        measured: What was measured.
+        measured: The measured quantities.
         claims: Claims.
-        replicates: Number of replicates that the study was asked for.
-        looks: Replicates at which its claims are judged; none if there was one look.
+        replicates: Planned number of replicates of the study.
+        looks: Replicates at its interim analyses; none without them.
     """
     if looks:
         measured = measured.first(_last_look(replicates, looks) or replicates)
@@ -109,10 +109,10 @@ def corrected(
     one study, which is one figure, table or theorem.
 
     Args:
-        found: Columns as `evaluate` has them, of which `verdict` says which way the
-            evidence points, whatever it weighs.
+        found: Columns as for `evaluate`; `verdict` is the direction of the evidence,
+            however weak.
         replicates: Replicates of the study.
-        looks: Looks of the study.
+        looks: Replicates at its interim analyses.
     """
     chances = found["p"].to_numpy(np.float64)
     used = _last_look(replicates, looks) if looks else replicates
@@ -141,7 +141,7 @@ def corrected(
 
 
 def undecidable(scenario: Scenario) -> list[str]:
-    """Returns why claims of a scenario cannot be decided as it is to be run.
+    """Returns why the planned runs cannot decide claims of a scenario.
 
     A line on its largest family that cannot: however clear its runs are, the smallest
     p-value of so few does not pass Holm's correction.
@@ -168,7 +168,7 @@ def without_numbers(runs: Sequence[Run]) -> Measured:
 
 
 def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
-    """Returns in words how many replicates a family of claims needs."""
+    """Returns a sentence on the number of replicates that a family of claims needs."""
     claims = "a claim" if family == 1 else f"a family of {family} claims"
     needed = least(family, looks)
     if needed is None:
@@ -284,7 +284,7 @@ def _missing(measured: Measured, *names: str) -> str:
 
 
 def number(measured: str) -> str:
-    """Returns what was measured without its words: `8.1 times [at least 5.2]`."""
+    """Returns the measured number without its words: `8.1 times [at least 5.2]`."""
     words, _, found = measured.partition(";")[0].rpartition(": ")
     if not words.startswith("times "):
         return found

@@ -26,15 +26,15 @@ OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 
 
 class Measured:
-    """The runs of a study that have ended, with what claims need of them.
+    """The ended runs of a study, with the data that claims need.
 
     Args:
         table: Row per run, columns `OF_RUN`.
-        low: Column per quantity, rows as in the table: number below which the true one
-            does not lie; NaN where there is none.
-        high: Number above which it does not lie.
+        low: Column per quantity, rows as in the table: lower bound of the true number;
+            NaN where there is none.
+        high: Upper bound of the true number.
         missing: Reason why a quantity could not be measured at all.
-        metrics: Metrics that the study's manifest tells of, by name.
+        metrics: Metrics that the study's manifest describes, by name.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Measured:
         )
 
     def metric(self, name: str) -> Metric:
-        """Returns a metric: the one of that name, or else what the study tells of it.
+        """Returns a metric: the registered one, or else the manifest's description.
 
         Raises:
-            UserError: It is not registered, and the study tells nothing of it.
+            UserError: It is not registered, and the manifest does not describe it.
         """
         return find(name) or self.metrics.get(name) or metric(name)
 
@@ -106,7 +106,7 @@ class Measured:
         return 1 + int(self._replicates.max())
 
     def first(self, replicates: int) -> "Measured":
-        """Returns what was measured of the first replicates alone."""
+        """Returns the measured quantities of the first replicates alone."""
         kept = np.asarray(self._replicates < replicates)
         table, low, high = (
             frame.loc[kept].reset_index(drop=True)
@@ -128,7 +128,7 @@ class Measured:
 
 
 def read_csv(path: Path) -> Measured:
-    """Reads what `Measured.to_csv` wrote."""
+    """Reads the file of `Measured.to_csv`."""
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     table = frame[OF_RUN].assign(
         parameters=frame["parameters"].map(json.loads),
@@ -144,7 +144,7 @@ def read_csv(path: Path) -> Measured:
 
 
 def cell_of(low: float, high: float) -> str:
-    """Returns what is known of a number as a text: 1.0, >=1.0, <=2.0 or 1.0..2.0."""
+    """Returns a bounded number as a text: 1.0, >=1.0, <=2.0 or 1.0..2.0."""
     if np.isnan(low):
         return ""
     if low == high:
@@ -174,8 +174,7 @@ def measure(
     """Measures what some claims need of a study.
 
     Raises:
-        StudyError: No run has ended, or (`DamageError`) a table is not what was
-            written.
+        StudyError: No run has ended, or (`DamageError`) a table is damaged.
     """
     table = runs(study)
     parameters = {run["run"]: run["parameters"] for run in study.manifest["runs"]}

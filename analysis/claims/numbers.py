@@ -1,7 +1,7 @@
 """Numbers of replicates that judges get, without tables.
 
-A scenario names kinds of claims, and with each its judge is imported: what judges need
-is therefore known without pandas. What measures a study imports it when it is called.
+A scenario names kinds of claims, and with each its judge is imported, so judges need no
+pandas. Functions that measure a study import it when called.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ class Numbers(NamedTuple):
 
     Attributes:
         replicates: Numbers of the replicates, ascending.
-        low: Number below which the true one does not lie; NaN where there is none.
-        high: Number above which it does not lie.
+        low: Lower bound of the true number; NaN where there is none.
+        high: Upper bound of the true number.
         diverged: Whether each run diverged.
     """
 

@@ -1,11 +1,11 @@
-"""What a p-value is worth at each of several looks, and among many claims.
+"""Corrects p-values for several interim analyses and for many claims.
 
-A study that is looked at again and again, and stopped at will, is wrong more often than
-once in twenty. So the looks are planned. A p-value at some look is weighed by the
-square of the share of the plan's replicates available by then, so that early looks
-take little from the last; and it is worth the chance that, at any look of the plan, a
-sign test of a claim whose truth lies on the border has one that weighs as much. That
-chance is exact: the signs of replicates are then fair coins.
+A study that is analysed again and again, and stopped at will, is wrong more often than
+once in twenty. So interim analyses are planned. A p-value at one of them is weighed by
+the square of the share of the plan's replicates available by then, so that early ones
+take little from the last. Its corrected value is a probability: that at any analysis of
+the plan, a sign test of a claim exactly at its threshold has a p-value of this weight.
+That probability is exact: the signs of replicates are then fair coins.
 
 Source: Jennison and Turnbull, Group Sequential Methods (2000), chapters 7 and 12, for
 exact plans of binary observations and powers of the fraction; Maurer and Bretz,
@@ -24,16 +24,16 @@ MOST_PARTS = 40
 
 
 def overall(chance: float, replicates: int, looks: tuple[int, ...]) -> float:
-    """Returns what a p-value at some look is worth over the whole plan.
+    """Returns the corrected value of a p-value at one analysis over the whole plan.
 
-    Deciding where it is at most 0.05 decides wrongly at any look with a chance of at
-    most 0.05. This is so for a sign test, for the largest of some, and for the least of
-    several times their number.
+    Deciding where it is at most 0.05 decides wrongly at any analysis with a probability
+    of at most 0.05. This is so for a sign test, for the largest of some, and for the
+    least of several times their number.
 
     Args:
         chance: Two-sided p-value.
-        replicates: Replicates of the look; one of `looks`, if there are any.
-        looks: Replicates at each look of the plan; none if there was none.
+        replicates: Replicates of the analysis; one of `looks`, if there are any.
+        looks: Replicates at each analysis of the plan; none without a plan.
     """
     if not looks or math.isnan(chance):
         return chance
@@ -44,8 +44,8 @@ def overall(chance: float, replicates: int, looks: tuple[int, ...]) -> float:
 def least(family: int, looks: tuple[int, ...] = ()) -> int | None:
     """Returns the least replicates that can decide a claim of a family.
 
-    That is where all replicates speak for it, by Holm's correction at 5 %. None where
-    no look of the plan has this number.
+    That is where all replicates favour it, by Holm's correction at 5 %. None where no
+    analysis of the plan has this number.
     """
     for n in looks or range(1, 1_000):
         if family * overall(2.0 ** (1 - n), n, looks) <= ERROR:

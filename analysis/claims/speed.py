@@ -92,8 +92,8 @@ class Faster(OfPair):
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
         """Judges the ratio of times to a target, replicate by replicate.
 
-        A time lies between two evaluations, or after the last one, and so does the
-        ratio of two: a replicate counts that is known to lie on one side of the border.
+        A time is between two evaluations, or after the last one, and so is the ratio of
+        two: a replicate counts if its ratio is certainly on one side of the threshold.
         """
         ((metric, value),) = self.to.items()
         counted = self.counted_in
@@ -144,7 +144,7 @@ class Fewer(OfPair):
 LEAST_PART = 100.0
 """Times as close as evaluations are that they are advised to be, at most."""
 WHOLE = ("commits", "rounds")
-"""Counts of which `evaluate.every` takes whole numbers alone."""
+"""Counts of which `evaluate.every` takes integers alone."""
 
 
 def ratio_to_target(
@@ -162,7 +162,7 @@ def ratio_to_target(
     Args:
         one: Name of the faster group.
         other: Name of the slower group.
-        sides: What it took either.
+        sides: The cost of either side.
         to: Words that complete the claim.
         words: Words on the ratio.
         least: Smallest ratio.
@@ -193,13 +193,13 @@ def ratio_to_target(
 
 
 def resolution(both: Sample, ratios: Sample, border: float, counted: str) -> str:
-    """Returns how far apart evaluations leave ratios open, and which would decide.
+    """Returns how wide ratios stay between evaluations, and a period that would decide.
 
-    Those of half of the ratios would: a period that leaves a ratio open by less than
-    its middle lies from the border.
+    A period would decide half of the ratios if it leaves them open by less than the
+    distance of their middle to the threshold.
 
     Args:
-        both: What it took the slower and the faster side.
+        both: The cost of the slower and the faster side.
         ratios: Logarithms of their ratios.
         border: Border of the claim, a logarithm.
         counted: Count that is compared, for the unit.

@@ -49,9 +49,9 @@ def along(
     """Returns final values along a sweep, less those of a variant that is subtracted.
 
     Returns:
-        The swept values, numbers in their order and words in that of the sweep; final
-        values, `[replicates, swept values]`, of the replicates that have all of them;
-        and words on those that have not.
+        The swept values, numbers sorted and words in the sweep's order; final values,
+        `[replicates, swept values]`, of the replicates that have all of them; and a
+        remark on the others.
 
     Raises:
         StudyError: The key is not swept, or others are as well.

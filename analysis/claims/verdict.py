@@ -46,9 +46,9 @@ class Judged(NamedTuple):
 
 
 def side(sample: Sample, border: float) -> Evidence:
-    """Judges whether a median lies above a border.
+    """Judges whether a median is above a threshold.
 
-    Rounding does not count: a number that is the border lies on neither side.
+    Rounding does not count: a number equal to the threshold is on neither side.
     """
     slack = ROUNDING * (1 + abs(border))
     return Evidence(above(sample, border + slack), below(sample, border - slack))
@@ -57,8 +57,8 @@ def side(sample: Sample, border: float) -> Evidence:
 def near(sample: Sample, low: float, high: float) -> Evidence:
     """Judges whether a median lies between two numbers: two one-sided tests.
 
-    Both must speak for it, and either may speak against it. Rounding does not count: a
-    number may lie on the border.
+    Both must favour it, and either may oppose it. Rounding does not count: a number may
+    be equal to a threshold.
 
     Source: Schuirmann, A comparison of the two one-sided tests procedure and the power
     approach for assessing the equivalence of average bioavailability (Journal of
@@ -92,14 +92,14 @@ def judged(
     *,
     logs: bool = False,
 ) -> Judged:
-    """Returns what was judged of a sample, with its median and its interval.
+    """Returns the judgement of a sample, with its median and its interval.
 
     Args:
         to: Words that complete the claim.
-        of: What the sample is, in words.
+        of: Name of the sample, for the text.
         sample: Number of each replicate.
         evidence: Evidence that it gives.
-        why: Reason, in words.
+        why: Reason, as text.
         logs: Whether its numbers are logarithms.
     """
     n = sample.low.size

@@ -1,4 +1,4 @@
-"""Panels and colours: by swept value, and where colours cannot tell all groups."""
+"""Panels and colours: by swept value, and for groups beyond the colours."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -23,9 +23,9 @@ from .lines import groups_at, split, worded
 Item = TypeVar("Item")
 
 MOST_PANELS = 24
-"""Panels of one figure; a note says what is left out."""
+"""Panels of one figure; a note names the omitted ones."""
 MOST_VALUES = 12
-"""Swept values with a panel each, unless panels are asked for."""
+"""Swept values with a panel each, unless you ask for panels."""
 COLORS = "viridis"
 """Colours of lines, which differ in hue as well as in lightness.
 
@@ -47,10 +47,10 @@ class Facets(NamedTuple):
     Attributes:
         panels: Panels that are drawn.
         all_panels: Number of panels that there would be.
-        key: Swept key whose number colours tell; else empty.
+        key: Swept key whose number colours show; else empty.
         words: Words on each group, as the legend has them; none where a panel is one
             group's, before all others in grey.
-        looks: Look of every group.
+        looks: Style of every group.
     """
 
     panels: list[Facet]
@@ -140,7 +140,7 @@ def _by_value(study: Study, table: pd.DataFrame, keys: Sequence[str]) -> Facets:
 
 
 def looks(study: Study) -> dict[str, style.Look]:
-    """Returns the look of every group of a study, the same in all of its figures."""
+    """Returns the style of every group of a study, the same in all of its figures."""
     found = facets(study)
     return style.looks(groups(study)) if found is None else found.looks
 

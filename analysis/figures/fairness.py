@@ -10,8 +10,8 @@ from ..frames import Study, groups
 from . import layout, style
 
 CAPTIONS = {
-    "^fairness$": "Share of the clients that end at or below a test accuracy, each for "
-    "its own mix of labels. The steeper a line, the more equal the clients"
+    "^fairness$": "Share of clients with at most a given test accuracy, each for its "
+    "own mix of labels. The steeper a line, the more equal the clients"
 }
 
 

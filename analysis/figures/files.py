@@ -1,4 +1,4 @@
-"""Writes figures as files, and their captions: what is drawn, of what, by what."""
+"""Writes figures as files, and their captions: content, study and software."""
 
 import re
 import textwrap
@@ -22,7 +22,7 @@ ENGINES = ("figure.constrained_layout.use", "figure.autolayout")
 """Settings of Matplotlib that give a figure an engine of layout."""
 COLUMNS = 88
 SOFTWARE = ("stalesim", "python", "jax", "numpy")
-"""Software whose versions a caption says, of that which the study was run with."""
+"""Software of the study whose versions a caption contains."""
 
 
 def save_figure(
@@ -86,8 +86,8 @@ def caption_text(study: Study, name: str, figure: Figure, shows: str) -> str:
     Args:
         study: Study that is drawn.
         name: Name of the figure's file, without an ending.
-        figure: Figure as it was drawn, whose label says what its marks are.
-        shows: What it shows, in a sentence without a full stop.
+        figure: The drawn figure, whose label explains its marks.
+        shows: Its content, in a sentence without a full stop.
     """
     said = str(figure.get_label() or "")
     sentences = [shows, *said.split("; ")] if said else [shows]

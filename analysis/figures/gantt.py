@@ -46,7 +46,7 @@ MARKERS = {
     "TIMED_OUT": "P",
 }
 TICKS = 2000
-"""Commits that lie next to each other."""
+"""Number of successive commits."""
 Law = tuple[np.ndarray, np.ndarray]
 """Staleness in commits and its probabilities."""
 
@@ -54,7 +54,7 @@ Law = tuple[np.ndarray, np.ndarray]
 def lines(jobs: pd.DataFrame, num_clients: int) -> list[int]:
     """Returns the clients that have a line of a picture, at most 30.
 
-    Of more, those that read first; where more do so at once, evenly spread over them.
+    Of more, those that read first; where more do so at once, an evenly spread choice.
     """
     if num_clients <= MOST_CLIENTS:
         return list(range(1, num_clients + 1))
@@ -126,7 +126,7 @@ def gantt(
         stack[-1].set(xlabel=style.AXES["time"], xlim=(0, seconds))
         handles: list = [Patch(color=BARS[part], label=part) for part in used]
         handles.append(
-            Line2D([], [], label="commit", color=style.INK, marker="|", ls="")
+            Line2D([], [], label="server update", color=style.INK, marker="|", ls="")
         )
         handles += [_marker(mark, mark.lower().replace("_", " ")) for mark in marks]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
@@ -139,7 +139,7 @@ def staleness(
     means: Mapping[str, float | None],
     name: str = "",
 ) -> Figure:
-    """Draws the staleness of the contributions of each group.
+    """Draws the staleness of each group's contributions.
 
     Args:
         histograms: Tables of `timelines.histogram`, by group.
@@ -163,7 +163,7 @@ def staleness(
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
         for axes in every[-columns:]:
             axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
-        figure.supylabel("Share of contributions after the start", fontsize=9)
+        figure.supylabel("Share of client updates after the start", fontsize=9)
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         known = [(laws.get(group), means.get(group)) for group in histograms]
         if any(law is not None for law, _ in known):
@@ -178,7 +178,7 @@ def staleness(
 def stages(jobs: pd.DataFrame, incidents: pd.DataFrame) -> pd.DataFrame:
     """Divides jobs into the stages of a client, one after the other.
 
-    Where clients do not wait for what they sent, waiting ends with their next read. A
+    Where clients do not wait for their uploads, waiting ends with their next read. A
     download begins when the job before has been computed, if it was read before that:
     until then the job waited in its client's queue.
 

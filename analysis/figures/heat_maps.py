@@ -27,7 +27,7 @@ from .sweeps import RATIO
 
 CAPTIONS = {
     "^(?!commits-over-).*-over-.*-and-": "Final values (of the last tenth of "
-    "evaluations) over what is swept, means over replicates"
+    "evaluations) over the swept keys, means over replicates"
 }
 
 
@@ -52,11 +52,11 @@ def heat_map(
 ) -> Figure:
     """Draws a panel per variant, a cell per point of a sweep over two keys.
 
-    A cell is the mean final value, that after some time, or the median that it took to
-    reach a target; below it stands how many replicates did so, where not all did.
-    Hatched cells have no number, and say why: their runs diverged, or fewer than half
-    reached the target. Points that were not run are left blank. Variants that are not
-    swept over both keys have no panel, and are named on top.
+    A cell is the mean final value, the value after some time, or the median cost to
+    reach a target; the count of replicates that did so is below it, where not all did.
+    Hatched cells have no number, but the reason: their runs diverged, or fewer than
+    half reached the target. Points that were not run are blank. Variants that are not
+    swept over both keys have no panel; a line on top names them.
 
     Args:
         study: Study, finished or not.

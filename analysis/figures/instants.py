@@ -38,9 +38,9 @@ def values_after(
 ) -> Figure:
     """Draws each group's mean value of a metric at an instant, with its interval.
 
-    Points are means over the replicates that have a value there, lines 95 % t-intervals
-    as far as the metric can go. Replicates that diverged before count as the worst
-    value; a group of which some are only bounded, or have none, says so.
+    Points are means over the replicates that have a value there, lines 95 %
+    t-intervals, cut at the metric's limits. Replicates that diverged before count as
+    the worst value; a label marks groups with bounded or missing values.
 
     Args:
         study: Study, finished or not.

@@ -29,16 +29,16 @@ SMALLEST = 6.0
 NOTE_SIZE = 7.5
 """Points of a note."""
 NOTE_LINE = 1.2 * NOTE_SIZE / 72
-"""Inches of a line of a note."""
+"""Inches per line of a note."""
 
 Size = tuple[float, float]
 """Width and height, inches."""
 
 
 def titled(study: Study, size: Size, note: str = "") -> Figure:
-    """Returns an empty figure, in inches, that says what study and data it shows.
+    """Returns an empty figure, in inches, with the study and its data as title.
 
-    For a venue, whose captions say it, it is left out.
+    For a venue, whose captions have them, the title is left out.
     """
     title = style.text(study.manifest["name"], 60)
     if data := data_sets(study.manifest):
@@ -62,7 +62,7 @@ def single(
 
 
 def say(figure: Figure, words: str) -> None:
-    """Adds words to what a figure says of itself, for its caption: its label."""
+    """Adds words to the figure's own caption: its label."""
     said = [str(figure.get_label() or ""), " ".join(words.split())]
     figure.set_label("; ".join(filter(None, said)))
 
@@ -111,7 +111,7 @@ def label(study: Study, group: str) -> str:
 
 
 def replicates(counts: Iterable[int]) -> str:
-    """Returns the numbers of replicates of groups in words."""
+    """Returns the numbers of replicates of groups as text."""
     known = sorted(set(counts))
     if len(known) < 2:
         return f"{known[0]} replicates" if known else "no replicates"
@@ -119,13 +119,13 @@ def replicates(counts: Iterable[int]) -> str:
 
 
 def goal(study: Study, metric: str, value: float) -> str:
-    """Returns a target in words, such as `test accuracy ≥ 0.8`."""
+    """Returns a target as text, such as `test accuracy ≥ 0.8`."""
     sign = "≥" if described(study, metric).higher_is_better else "≤"
     return f"{style.in_words(metric, study)} {sign} {value:.4g}"
 
 
 class Cut:
-    """Cuts intervals of a figure where their metric cannot go, and says where."""
+    """Cuts intervals of a figure at their metric's limits, and notes where."""
 
     def __init__(self, study: Study, metric: str) -> None:
         known = metric_of_study(study.manifest, metric)
@@ -149,7 +149,7 @@ class Cut:
 
 
 def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Returns how far intervals reach below and above their middles; 0 where none."""
+    """Returns the lengths of intervals below and above their middles; 0 where none."""
     return np.nan_to_num(np.reshape([middle - low, high - middle], (2, -1)))
 
 

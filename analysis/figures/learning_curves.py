@@ -34,7 +34,7 @@ CAPTIONS = {
 }
 
 MOST_ENTRIES = 12
-"""Values of a swept number that a legend names; colours tell those in between."""
+"""Swept values that a legend names; colours show those in between."""
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -64,15 +64,15 @@ def convergence(
 ) -> Figure:
     """Draws each group's mean curve with its 95 % t-interval over replicates.
 
-    An interval is drawn as far as the metric can go: an accuracy is not above 1. A note
-    below says what is drawn. A centralised group is a dashed horizontal line at the
-    mean of its final values: its time is not that of any clients. So is a group that
-    counts no such thing, as one without privacy against epsilon.
+    Intervals are cut at the metric's limits: an accuracy is not above 1. A note below
+    explains what is drawn. A centralised group is a dashed horizontal line at the mean
+    of its final values, because its time is not the clients'. So is a group without the
+    axis' quantity, as one without privacy against epsilon.
 
     Each of up to 12 swept values has a panel, with a line for each variant. Other
     studies with more groups than there are colours have a panel for each variant and
-    value of other keys, in which colours, dark to light, tell the number that is swept
-    most; or one for each group, before all others in grey.
+    value of other keys, in which colours, dark to light, show the number with most
+    swept values; or one for each group, before all others in grey.
 
     Args:
         study: Study, finished or not.
@@ -246,7 +246,7 @@ def _content(study: Study, known: list[str]) -> str:
     of = [float(each[group]) for group in known if group in each.index]
     if len(of) < 2 or max(of) <= 1.01 * min(of):
         return ""
-    return f"a commit applies {min(of):.3g} to {max(of):.3g} contributions, by group"
+    return f"{min(of):.3g} to {max(of):.3g} client updates per server update, by group"
 
 
 def _references(study: Study, against: str) -> set[str]:

@@ -15,7 +15,7 @@ from . import layout, style
 At = Mapping[str, object]
 """Values of swept keys, to which a figure is confined."""
 MOST_LINES = 24
-"""Number of lines that colour and dashes can tell apart."""
+"""Number of lines that colour and dashes can distinguish."""
 
 
 class Line(NamedTuple):
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def swept_key(study: Study) -> str | None:
-    """Returns the key of the only numbers that are swept, apart from what follows."""
+    """Returns the only swept key with numbers, apart from keys that follow from it."""
     keys = swept_keys(study)
     for key in keys:
         values = [run["parameters"].get(key, 0) for run in study.manifest["runs"]]
@@ -109,7 +109,7 @@ def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
 
 
 def is_at(column: pd.Series, value: object) -> pd.Series:
-    """Says which rows of a column of swept values have one of them.
+    """Returns which rows of a column of swept values have one of them.
 
     Raises:
         StudyError: None has.
@@ -145,7 +145,7 @@ def split(
     """Divides groups of runs by the values of some swept keys, or of `variant`.
 
     Returns:
-        The rows of each part, by what it is called.
+        The rows of each part, by its name.
     """
     columns, names = (
         {"variant": "variant"} | swept_columns(study),

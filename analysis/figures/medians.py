@@ -27,13 +27,13 @@ from .sweeps import draw_line, figure_of_lines, is_wide
 ROOM = 2.0
 """Times the largest amount, as far as intervals are drawn."""
 MOST_LABELLED = 12
-"""Groups of which the caption says how many replicates arrived, and points of a line
-that say it of themselves."""
+"""Most groups whose arrived replicates the caption counts; also most points of a line
+with their own counts."""
 LOW = 3.0
 """Inches below which a figure is low."""
 CAPTIONS = {
-    "^commits-over-": "Commits until the target over what is swept",
-    "^time-to-target-over-": "Virtual time until the target over what is swept, with "
+    "^commits-over-": "Server updates until the target over the swept key",
+    "^time-to-target-over-": "Virtual time until the target over the swept key, with "
     f"95 % intervals of medians; {MEDIANS}",
 }
 
@@ -97,7 +97,7 @@ def commits_over(study: Study, key: str, at: At | None = None) -> Figure:
     commits = commits_to_stop(study)
     said = resolution(commits, "commits")
     figure, axes = _medians_over(study, key, commits, said, at)
-    axes.set_ylabel("Commits to the target")
+    axes.set_ylabel("Server updates to the target")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures of plug-ins: what `stalesim plot` and the report draw besides our own."""
+"""Figures of plug-ins, which `stalesim plot` and the report draw as well."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

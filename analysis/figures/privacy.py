@@ -44,15 +44,15 @@ def utility(study: Study, metric: str = "test_accuracy") -> pd.DataFrame:
 
 
 CAPTIONS = {
-    "-against-privacy$": "Final values (of the last tenth of evaluations) against what "
-    "clients spent of their privacy"
+    "-against-privacy$": "Final values (of the last tenth of evaluations) against the "
+    "privacy that clients spent"
 }
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields the first metric against epsilon, where a sweep gives it its values.
 
-    The notes of the closing table say why, where it does not.
+    Where it does not, the notes of the closing table explain why.
     """
     if accounts(study) and swept(study)[0]:
         metric = first_metric(study.manifest)
@@ -62,12 +62,12 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
     """Draws final values against the epsilon spent.
 
-    Where a swept key gives each point an epsilon of its own, there is a line for each
-    variant and, where other keys are swept besides, for each of their values; points
-    have the value of the swept key. Else points are not joined, and the note says why:
-    epsilon was not swept, runs ended at one budget, or it depends on several keys. Bars
-    are 95 % t-intervals over replicates, as far as the metric can go. A group without a
-    finite epsilon is a dashed horizontal line.
+    Where a swept key gives each point a different epsilon, there is a line for each
+    variant and, where other keys are swept as well, for each of their values; points
+    have the value of the swept key. Else points are not joined, and the note gives the
+    reason: epsilon was not swept, runs ended at one budget, or it depends on several
+    keys. Bars are 95 % t-intervals over replicates, cut at the metric's limits. A group
+    without a finite epsilon is a dashed horizontal line.
 
     Args:
         study: Study, finished or not.

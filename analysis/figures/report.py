@@ -39,7 +39,7 @@ def save(
         folder: Parent of the folder `figures`, which is created if missing.
         forms: `png` (200 dots per inch), `pdf` or `svg`, or several of them.
         styles: Venues, or Matplotlib styles, names or files, over this package's own.
-        at: Virtual seconds at which the first metric is drawn besides.
+        at: Virtual seconds at which the first metric is drawn as well.
 
     Returns:
         Paths of the files, in the order of `standard`.
@@ -74,7 +74,7 @@ def standard(
 
     Args:
         study: Study with at least one run that has ended.
-        at: Virtual seconds at which the first metric is drawn besides.
+        at: Virtual seconds at which the first metric is drawn as well.
         report: Called with the number of kinds that are drawn, and of all.
 
     Raises:
@@ -102,14 +102,14 @@ def standard(
             )
         if drawing.name in names:
             raise UserError(
-                f"the figure {drawing.name!r} must have a name of its own in this "
-                f"study, got that of another figure; rename it"
+                f"the figure {drawing.name!r} must have a unique name in this study, "
+                "got another figure's; rename it"
             )
         yield drawing.name, figure
 
 
 def caption(name: str) -> str:
-    """Returns what a standard figure shows; its name if that is not known."""
+    """Returns the caption of a standard figure; its name if that is unknown."""
     known = {
         pattern: words
         for module in _modules()

@@ -25,7 +25,7 @@ from ..targets import (
 from . import facets, layout, style
 
 RATIO = "median over pairs of replicates"
-"""Words on the ratio, which is that of a claim on speed."""
+"""Caption of the ratio, which is the same as in a claim on speed."""
 
 
 CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
@@ -41,10 +41,10 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 def speed_up_bars(study: Study, metric: str, value: float) -> Figure:
     """Draws each group's median time to a target, with its 95 % interval.
 
-    Labels say how many times as fast as the slowest group it is, as a claim measures
-    it (`paired.times_as_fast`). A bar of a group that was not there by its horizon ends
-    there, hatched. Where `convergence` has a panel for each swept value, the axis has
-    these values, each variant has a colour, and the slowest is that of the same value.
+    Labels are speed-ups over the slowest group, measured as for a claim
+    (`paired.times_as_fast`). A hatched bar ends at the horizon of a group that did not
+    reach the target. Where `convergence` has a panel for each swept value, the axis has
+    these values, each variant has a colour, and the slowest is of the same value.
 
     Args:
         study: Study, finished or not.

@@ -21,18 +21,16 @@ MAX_PANELS = 12
 MAX_FIGURES = 12
 """Variants that standard figures show, one each; `staleness_histogram` draws any."""
 SHOWN = 0.995
-"""Part of a distribution that a panel shows; it says how much lies beyond."""
+"""Fraction of a distribution that a panel shows; a note has the rest."""
 
 
-CAPTIONS = {
-    "^staleness-": "How stale what each client's work used was; line: mean or law"
-}
+CAPTIONS = {"^staleness-": "Staleness of each client's work; line: mean or closed form"}
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     """Yields each variant at its first point of the sweep, unless it is never stale.
 
-    Of more than 12 such variants, 12 are shown, evenly spread; their titles say so.
+    Of more than 12 such variants, 12 are shown, evenly spread; their titles tell.
     """
     names, known = _file_names(groups(study)), staleness.stale_groups(study)
     firsts = runs(study).drop_duplicates("variant")["group"]
@@ -111,7 +109,7 @@ def draw_histogram(
     """Draws bins, their mean and a law; each bar stands on the integers of its bin.
 
     Returns:
-        The mean, and which part of the distribution lies above the axis' last value.
+        The mean, and the fraction of the distribution above the axis' last value.
     """
     if law is not None:  # before the axis ends, which then is high enough for both
         axes.plot(*law, zorder=4, color=style.ink(), lw=1.2)

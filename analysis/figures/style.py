@@ -33,7 +33,7 @@ OKABE_ITO = (
     "#F0E442",
     INK,
 )
-"""Colours that most colour-blind readers can tell apart; hard ones come last.
+"""Colours that most colour-blind readers can distinguish; hard ones come last.
 
 Source: Okabe and Ito, Color Universal Design (2008).
 """
@@ -81,13 +81,13 @@ LONGEST = 120
 TELLING = 4
 """Letters of a key that is clear by itself: `batch` is, `b` is not."""
 VAGUE = ("kind", "number", "scale", "value")
-"""Keys that stand in many places of a scenario."""
+"""Keys that occur in many places of a scenario."""
 
 
 AXES = {
     "time": "Virtual time (s)",
-    "commits": "Commits",
-    "contributions": "Contributions applied",
+    "commits": "Server updates",
+    "contributions": "Client updates applied",
     "epochs": "Passes over the data",
     "bytes": "Data sent (MB)",
     "upload_bytes": "Data uploaded (MB)",
@@ -103,8 +103,8 @@ AXES = {
 MEGABYTES = ("bytes", "upload_bytes", "download_bytes")
 
 STALENESS = {
-    "contribution": "Staleness of contributions (commits)",
-    "embedding": "Age of embeddings when used (commits)",
+    "contribution": "Staleness of client updates (server updates)",
+    "embedding": "Age of embeddings when used (server updates)",
 }
 """Labels of staleness, by `quantity` of its table."""
 
@@ -117,7 +117,7 @@ class Look(NamedTuple):
 
 
 def looks(groups: Iterable[str]) -> dict[str, Look]:
-    """Returns the look of every group.
+    """Returns the style of every group.
 
     A group with `private` in its name is dashed, and has the colour of the group that
     is named like it otherwise, if there is one.
@@ -165,7 +165,7 @@ def key_label(key: str, study: Study | None = None) -> str:
 
     Args:
         key: Dotted key, such as `algorithm.step_size` or `clients.compute.s`.
-        study: Study that is drawn, in whose scenario the key stands.
+        study: Study that is drawn, whose scenario has the key.
     """
     *owners, last = key.split(".")
     if (len(last) >= TELLING and last not in VAGUE) or not owners:
@@ -241,12 +241,12 @@ _CHOSEN: ContextVar[tuple[str | Path, ...]] = ContextVar("_CHOSEN", default=())
 def using(*styles: str | Path) -> Iterator[None]:
     """Lets Matplotlib styles override this one, the last of them all others.
 
-    Unlike `plt.style.context` it also keeps what they set to Matplotlib's own defaults.
+    Unlike `plt.style.context` it also keeps settings equal to Matplotlib's defaults.
     The name of a venue (`venues.VENUES`) sets fonts and sizes, and leaves titles and
     notes to the caption.
 
     Args:
-        styles: Venues, names that Matplotlib knows, or files.
+        styles: Venues, names of Matplotlib's styles, or files.
 
     Raises:
         UserError: There is no such style.
@@ -260,8 +260,8 @@ def using(*styles: str | Path) -> Iterator[None]:
                 except (OSError, ValueError) as error:
                     available = (*VENUES, *styles_of_matplotlib.available)
                     raise UserError(
-                        f"style must be a venue, a file of Matplotlib settings, or a "
-                        f"name that Matplotlib knows, got {str(chosen)!r}; "
+                        "style must be a venue, a file of Matplotlib settings, or "
+                        f"the name of a Matplotlib style, got {str(chosen)!r}; "
                         f"{suggestion(chosen, available)}"
                     ) from error
             yield

@@ -34,12 +34,12 @@ MOST_TICKS = 8
 Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Means or medians, and lower and upper ends of their intervals."""
 Draw = Callable[[Axes, Line, np.ndarray, dict], Artist]
-"""Draws a line at some places in a look, and returns its handle."""
+"""Draws a line through some points in a style, and returns its handle."""
 
 
 CAPTIONS = {
     "^(?!(?:commits|time-to-target)-over-).*-over-(?!.*-and-)": "Final values (of the "
-    "last tenth of evaluations) over what is swept, with 95 % intervals"
+    "last tenth of evaluations) over the swept key, with 95 % intervals"
 }
 
 
@@ -139,14 +139,14 @@ def _values_at(study: Study, metric: str, at: float, against: str) -> pd.DataFra
 
 
 def is_wide(values: ArrayLike) -> bool:
-    """Says whether values spread so far that their axis should be logarithmic."""
+    """Returns whether values spread enough for a logarithmic axis."""
     known = np.asarray(values, np.float64)
     known = known[np.isfinite(known)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > RATIO)
 
 
 def is_geometric(values: ArrayLike) -> bool:
-    """Says whether swept values grow by about the same factor from one to the next.
+    """Returns whether swept values grow by about the same factor at each step.
 
     That is so of 1, 2, 4, 8 and of 10, 20, 50, 100, but not of 1, 2, 3 or 4, 6, 8.
     """

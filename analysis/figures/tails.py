@@ -16,11 +16,11 @@ from ..staleness import histogram, stale_groups
 from . import facets, layout, style
 
 Lines = list[tuple[str, style.Look, pd.DataFrame]]
-"""Names, looks and histograms of a panel's lines."""
+"""Names, styles and histograms of a panel's lines."""
 EVERYONE = "all clients"
 
 CAPTIONS = {
-    "^staleness$": "How much of all work was at least so stale, by groups of clients"
+    "^staleness$": "Share of work with at least some staleness, by client group"
 }
 
 

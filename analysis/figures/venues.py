@@ -1,6 +1,6 @@
 """Formats of figures, and widths and fonts that conferences and journals print.
 
-No Matplotlib: commands look at the formats before a long study.
+No Matplotlib: commands check the formats before a long study.
 
 Widths are those of the text or of a column in the venue's own style files. Sans serif
 letters are Matplotlib's own; serif ones are STIX, drawn after Times, which comes with
@@ -26,7 +26,7 @@ def chosen_formats(names: str | Sequence[str]) -> tuple[str, ...]:
     """Returns formats of figures, each once.
 
     Raises:
-        UserError: A format is not known; the message names those that are.
+        UserError: A format is unknown; the message lists the known ones.
     """
     chosen = tuple(dict.fromkeys((names,) if isinstance(names, str) else names))
     for name in chosen:

@@ -33,9 +33,9 @@ Source: Brewer, ColorBrewer 2.0 (safe for colour-blind readers).
 SAME = 1e-9
 """Difference of a ratio from 1 that rounding makes of a tie."""
 CAPTIONS = {
-    "^winner-": "Ratio of two variants, or the winner of several, over two swept keys: "
-    "medians over pairs of replicates; hatched where the 95 % interval of a cell by "
-    "itself does not decide, for which there must be six pairs"
+    "^winner-": "Ratio of two variants, or the best of several, over two swept keys: "
+    "medians over pairs of replicates. Hatched cells are inconclusive: their own 95 % "
+    "interval contains 1, or there are fewer than six pairs"
 }
 
 
@@ -52,14 +52,14 @@ def winner_map(
 
     Of two variants a cell is their ratio, above 1 where the first one is better: of
     times to a target (second over first) or, without a target, of final values. Of more
-    variants its colour tells the best one, and its number is the ratio to the next best
+    variants its colour shows the best one, and its number is the ratio to the next best
     one. Winner, number and line are of the same ratio, the median over pairs of
-    replicates, which may be on the other side of 1 than the ratio of two medians.
-    Cells are hatched where this is not decided, and lines run between cells with
-    different winners, which for two variants is the contour of equality. A ratio of 1
-    is a tie. A cell has no winner's colour either where a bound leaves the winner
-    unknown, or, of more variants, where each is worse than some other ("none"). Points
-    that not all variants have are left blank.
+    replicates, which may be on the other side of 1 than the ratio of two medians. Cells
+    are hatched where this is inconclusive, and lines run between cells with different
+    winners, which for two variants is the contour of equality. A ratio of 1 is a tie. A
+    cell has no winner's colour either where a bound leaves the winner unknown, or, of
+    more variants, where each is worse than some other ("none"). Points that some
+    variant lacks are blank.
 
     Args:
         study: Study, finished or not.
@@ -111,7 +111,7 @@ def winner_map(
         axes.set(xlabel=right, ylabel=up)
         compared = _compared(study, variants, metric, target, against)
         several = layout.replicates(table["pairs"])
-        notes = [f"{compared}: medians of {several}; hatched: undecided"]
+        notes = [f"{compared}: medians of {several}; hatched: inconclusive"]
         if target is not None:
             times = times_to_target(study, metric, target, against)
             notes.append(resolution(times, against))
@@ -142,7 +142,7 @@ def winners(
     against: str = "time",
     at: At | None = None,
 ) -> pd.DataFrame:
-    """Returns what a map of winners shows, a row per point that all variants have.
+    """Returns the cells of a winner map, a row per point that all variants have.
 
     Arguments are those of `winner_map`.
 

@@ -1,4 +1,4 @@
-"""A study as one HTML page: its results, what was simulated, and how to repeat it.
+"""A study as one HTML page: its results, its simulated system, and its repetition.
 
 `writing` fills the template (`templates`) with the closing tables, the claims and the
 standard figures (`pictures`), how the runs ended (`runs`), and the method by the items

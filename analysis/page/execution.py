@@ -24,7 +24,7 @@ GENERATORS = (
 
 
 def experimentation(manifest: Entry) -> list[Item]:
-    """Returns how runs begin and end, how long they are, and how many."""
+    """Returns the beginning, end, length and number of runs."""
     scenario, done = manifest["scenario"], ended(manifest)
     begin = (
         f"Terminating: a run begins at virtual time 0 with no job under way, and ends "
@@ -58,7 +58,7 @@ def _end(scenario: Entry) -> str:
 
 
 def implementation(manifest: Entry) -> list[Item]:
-    """Returns with what, how and for how long the study was computed."""
+    """Returns the software, hardware and time of the study's computation."""
     environment, runs = manifest.get("environment") or {}, manifest["runs"]
     software = [(k, str(v)) for k, v in environment.items() if k not in MACHINE]
     machine = [(k, str(v)) for k, v in environment.items() if k in MACHINE]
@@ -106,7 +106,7 @@ def _sampling(manifest: Entry) -> list[str]:
 
 
 def access(manifest: Entry) -> Item:
-    """Returns what is needed to have the same program."""
+    """Returns the way to get the same program."""
     version = (manifest.get("environment") or {}).get("stalesim", "of unknown version")
     text = [f"Simulated by stalesim {version}. The scenario and commands stand below."]
     states = dict.fromkeys(map(_state, sessions(manifest)))

@@ -41,7 +41,7 @@ def checklist(manifest: Entry) -> dict[str, list[Item]]:
 
 
 def objectives(manifest: Entry) -> list[Item]:
-    """Returns why the study was made, what it measures, and what it varies."""
+    """Returns the study's purpose, measurements and varied factors."""
     runs = manifest["runs"]
     question = manifest.get("question") or "The scenario states no question."
     source = [f"Source: {manifest['source']}"] if manifest.get("source") else []
@@ -87,7 +87,7 @@ def _outputs(manifest: Entry) -> tuple[list[str], Rows]:
 
 
 def logic(manifest: Entry) -> list[Item]:
-    """Returns how the model works, and what the variants change."""
+    """Returns the model's logic and the differences between variants."""
     scenario, runs = manifest["scenario"], manifest["runs"]
     changed = [
         (name, "; ".join(_changes(changes)) or "the base")
@@ -129,7 +129,7 @@ def _described(kind: str, part: str, runs: Sequence[Entry]) -> Iterator[str]:
 
 
 def data(manifest: Entry) -> list[Item]:
-    """Returns what the study was made of: data, parameters, assumptions."""
+    """Returns the study's inputs: data, parameters, assumptions."""
     scenario = manifest["scenario"]
     problem = scenario.get("problem") or {}
     names = data_sets(manifest)

@@ -1,4 +1,4 @@
-"""Figures inside a page: each a picture of its own, so that nothing in them clashes."""
+"""Figures inside a page: separate pictures, so that nothing in them clashes."""
 
 import base64
 import io
@@ -44,7 +44,7 @@ def picture(name: str, figure: Figure, caption: str) -> dict[str, str | int]:
 
 
 def described(figure: Figure, caption: str) -> str:
-    """Returns what a figure shows in words: its caption, axes, groups and marks."""
+    """Returns the description of a figure: its caption, axes, groups and marks."""
     words = [caption.rstrip(".")]
     if labels := axis_labels(figure):
         words.append(f"axes: {', '.join(labels)}")

@@ -1,4 +1,4 @@
-"""How a study is repeated: commands, what they need, and what to beware of."""
+"""How to repeat a study: commands, their requirements, and warnings."""
 
 import re
 import shlex

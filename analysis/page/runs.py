@@ -10,19 +10,19 @@ from ..facts import Entry
 from ..frames import UNFINISHED, Study
 
 TROUBLED = (*UNFINISHED, "interrupted", "diverged")
-"""Ends of runs that a reader should know of one by one."""
+"""Ends of runs that a page reports one by one."""
 OF_LEARNING = {
     "evaluate": {"metrics": list, "every": dict},
     "problem": {"data": dict, "partition": dict},
     "stop": {},
 }
-"""Parts of a scenario with numerics, and what they must have."""
+"""Components of a scenario with training, and their requirements."""
 OF_ENDED = {"commits": int, "virtual_s": int | float, "elapsed_s": int | float}
 """Further entries that a run that has ended must have."""
 
 
 def check(manifest: Entry, place: str) -> None:
-    """Refuses a study that lacks what a page needs, beyond what reading has checked.
+    """Refuses a study that lacks data for a page, beyond the checks of reading.
 
     Raises:
         StudyError: The manifest lacks something; one line.
@@ -62,7 +62,7 @@ def reasons(manifest: Entry) -> pd.DataFrame:
 
 
 def troubled(manifest: Entry) -> pd.DataFrame:
-    """Returns runs that failed, diverged or are incomplete; a row for those alike."""
+    """Returns failed, diverged or incomplete runs; one row for identical ones."""
     alike: dict[tuple[str, str, str], list[Entry]] = {}
     for run in manifest["runs"]:
         if run["stop"] in TROUBLED:

@@ -14,11 +14,11 @@ MOST_LISTED = 12
 UNITS = {"time": "virtual s"}
 """Units of periods and limits whose keys are no units."""
 Rows = list[tuple[str, str]]
-"""Names and what there is to say of each."""
+"""Names and the text on each."""
 
 
 class Marked(str):
-    """A paragraph of ours, in which backquotes stand around code, in pairs.
+    """A paragraph of the program's, in which backquotes enclose code, in pairs.
 
     All other text may be the user's, and its backquotes are backquotes.
     """
@@ -79,9 +79,9 @@ def duration(seconds: float) -> str:
 
 
 def entries(tree: Entry, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yields the dotted keys and values of a part of a scenario, without empty ones.
+    """Yields the dotted keys and values of a scenario's component, without empty ones.
 
-    A law, or a part of a kind of its own, is one value.
+    A law, or a component with a `kind`, is one value.
     """
     for key, value in tree.items():
         name = f"{prefix}.{key}"
@@ -94,7 +94,7 @@ def entries(tree: Entry, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def about(kind: str, name: str) -> list[str]:
-    """Returns what a part of the catalogue says of itself, paragraph by paragraph."""
+    """Returns the documentation of a catalogue entry, by paragraph."""
     for part in catalogue.parts(kind):
         if tag(part) == name:
             text = inspect.cleandoc(part.__doc__ or "")

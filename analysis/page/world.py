@@ -1,4 +1,4 @@
-"""The model of a study in words: stages, components, and what is taken for granted."""
+"""The model of a study as text: stages, components, and assumptions."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -7,7 +7,7 @@ from ..facts import Entry
 from .words import Rows, entries, listed, shown
 
 PRESENCE = ("join", "leave", "availability", "crashes", "loss", "selection")
-"""Entries of clients that say when they are there and what they lose."""
+"""Entries of clients on their presence and their losses."""
 LINKS = ("upload", "download")
 BLIND = (
     "Times come from the stated laws alone: what is learned changes no time, it can "
@@ -17,7 +17,7 @@ UNKNOWN = "not recorded: an earlier version of stalesim has made the study"
 LOGGED = "those of the system that was logged, of which the log says no more"
 COMMIT = "commit"
 SERVICE = "server.service"
-"""What a resource's work takes that is the server of the scenario."""
+"""The uses of a resource that is the scenario's server."""
 
 
 def imported(scenario: Entry) -> bool:
@@ -92,7 +92,7 @@ def _components(run: Entry) -> Rows:
 
 
 def assumptions(scenario: Entry) -> list[str]:
-    """Returns what is taken for granted, sentence by sentence."""
+    """Returns the assumptions, sentence by sentence."""
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]
     found = [BLIND, "Stages that are not named in 2.1 take no virtual time."]

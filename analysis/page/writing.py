@@ -24,7 +24,7 @@ NAME = "report.html"
 """Name of the page in a study's folder."""
 ENDINGS = (".html", ".htm")
 EVERY_S = 5.0
-"""Real seconds from one look at the study to the next, and from reload to reload."""
+"""Real seconds between reads of the study, and between reloads."""
 RELOAD = f'<meta http-equiv="refresh" content="{EVERY_S:g}">\n'
 NUMBERS = re.compile(r"(?:[-+±≥\d.,e%/>()\[\]\s]|never|none|nan|inf)*")
 """A cell with a number, also with its interval and count."""
@@ -180,7 +180,7 @@ def _verdicts(found: pd.DataFrame) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """Returns what fills the templates of pages."""
+    """Returns the environment of the pages' templates."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("stalesim.analysis.page"),
         autoescape=True,

@@ -45,9 +45,9 @@ def expected_pairwise_averaging(
 
     Args:
         num_workers: K.
-        edges: Undirected edges, pairs of different workers, from 0. One that stands
-            there twice is drawn twice as often, so that the edges that a run drew give
-            its mean matrix.
+        edges: Undirected edges, pairs of different workers, from 0. A repeated one is
+            drawn twice as often, so that the edges that a run drew give its mean
+            matrix.
 
     Raises:
         ValueError: There is no edge, or one is a loop or out of range.

@@ -47,12 +47,12 @@ class ClosedNetwork(NamedTuple):
 def repairman(num_clients: int, request_rate: float, service_rate: float) -> Repairman:
     """Computes the machine repairman M/M/1//K: clients that share one server.
 
-    Each client is away for an exponential time, then asks for an exponential service;
+    Each client is away for an exponential time, then requests an exponential service;
     P(n) is proportional to K! / (K - n)! (lambda / mu)^n.
 
     Args:
         num_clients: K, >= 1.
-        request_rate: Rate lambda at which one client that is away asks, per second.
+        request_rate: Rate lambda of requests of one client that is away, per second.
         service_rate: Service rate mu, per second.
 
     Source: Kleinrock, Queueing Systems, volume 1 (1975), section 3.8.
@@ -79,10 +79,10 @@ def closed_network(
 ) -> ClosedNetwork:
     """Computes asynchronous learning with client selection as a closed network.
 
-    A job that is done is a commit, and the next is given to client i with probability
-    p_i, where it waits its turn, first come first served, for an exponential service.
-    By exact mean-value analysis. The mean delay in commits is L_i(m - 1) / p_i, where L
-    is the mean number present with one job less, so that sum_i p_i D_i = m - 1.
+    A finished job is a commit, and the next goes to client i with probability p_i,
+    where it waits its turn, first come first served, for an exponential service. By
+    exact mean-value analysis. The mean delay in commits is L_i(m - 1) / p_i, where L is
+    the mean number present with one job less, so that sum_i p_i D_i = m - 1.
 
     Args:
         num_jobs: m, >= 1.

@@ -51,9 +51,8 @@ def mean_staleness_in_flight(num_jobs: int, refill: int = 1) -> float:
 
     C - 1 commits for any law of delays, where every job is replaced at once by one that
     reads what it committed. Where delays are equal constants every staleness is C - 1
-    from the C-th commit on. A commit ages the jobs that are under way: where jobs are
-    replaced h at a time these are C - 1 to C - h by turns, and their mean is
-    C - (h + 1) / 2.
+    from the C-th commit on. A commit ages the running jobs: where jobs are replaced h
+    at a time these are C - 1 to C - h by turns, and their mean is C - (h + 1) / 2.
 
     Args:
         num_jobs: C jobs in flight.

@@ -68,9 +68,9 @@ def _compared(seen: View) -> pd.DataFrame:
 
 
 PANELS = {
-    "contributions_per_s": "Contributions per virtual s",
-    "staleness_mean": "Mean staleness (commits)",
-    "staleness_99": "99 % staleness (commits)",
+    "contributions_per_s": "Client updates per virtual s",
+    "staleness_mean": "Mean staleness (server updates)",
+    "staleness_99": "99 % staleness (server updates)",
 }
 
 

@@ -52,7 +52,7 @@ OF_CLIENTS = {
     "uploads": "uploads",
     "incidents": "incidents",
 }
-"""Columns of the table `clients` of a summary, and what they are called here."""
+"""Columns of the table `clients` of a summary, and their names here."""
 TIMES = ("read_time", "begun_time", "computed_time", "arrived_time", "applied_time")
 NO_ROWS = np.zeros(0, np.int64)
 
@@ -112,7 +112,7 @@ def tally(
 
 
 def tally_of_summary(study: Study) -> Counts:
-    """Returns what a timeline counted itself, of which statistics alone were kept.
+    """Returns the counts of a timeline of which only statistics were kept.
 
     Raises:
         StudyError: No run has ended.
@@ -255,7 +255,7 @@ def by_part(clients: pd.DataFrame, parts: pd.Series) -> pd.DataFrame:
 
 
 def histogram(ages: pd.DataFrame) -> pd.DataFrame:
-    """Returns how often each staleness occurred among contributions after the start.
+    """Returns the histogram of staleness among contributions after the start.
 
     Returns:
         Columns staleness, count, share; staleness ascending.
@@ -319,8 +319,8 @@ def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         jobs: Jobs of the runs.
-        runs: Runs, one row each, with `in_flight`, jobs that can be so at once; where
-            an earlier version has not said, as many as clients.
+        runs: Runs, one row each, with `in_flight`, jobs that can be so at once; for
+            studies of earlier versions, the number of clients.
 
     Returns:
         The same columns and `start_s`, as in `start.end_of_start`.

@@ -59,7 +59,7 @@ CLIENTS = {
     "uploads": "uploads",
     "incidents": "incidents",
 }
-"""Columns of the tables, and what they are called."""
+"""Columns of the tables, and their headings."""
 
 
 def measured(study: Study | View) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def save(
 
 
 CAPTIONS = {
-    "gantt": "What each client does, for the first jobs",
+    "gantt": "Activity of each client, for the first jobs",
     "staleness": "Staleness of client updates, with closed forms where known",
     "comparison": "Speed and staleness, with closed forms where known",
 }
@@ -184,18 +184,17 @@ OUTPUTS = (
     "Server updates and client updates per virtual second; staleness of client updates "
     "(server updates between a client's read and the use of its work); shares of "
     "jobs that were applied, rejected, lost, crashed or stopped; waiting; use of each "
-    "client; waves, each of jobs of which none has read what another is part of, and "
-    "their width, the jobs of a wave. "
+    "client; waves, each of independent jobs, and their width, the jobs of a wave. "
     "Means over replicates; in brackets the closed form of the steady state, where one "
     "is known. Speed, staleness, waiting and use are measured after the start of each "
-    "run, that is when the jobs that first filled the system have ended, or over all "
-    "of it where that is not over; maxima, shares, counts and waves are of all of it."
+    "run, when the jobs that first filled the system have ended, or over the whole run "
+    "where they have not; maxima, shares, counts and waves are of all of it."
 )
-"""What is measured, for a report."""
+"""The measured quantities, for a report."""
 
 
 def caption(name: str) -> str:
-    """Returns what a figure of a timeline shows."""
+    """Returns the caption of a figure of a timeline."""
     return CAPTIONS[name]
 
 

@@ -1,4 +1,4 @@
-"""The end of the start of a run, after which it is in the steady state.
+"""The end of a run's start-up, after which it is in the steady state.
 
 All clients start at once and read the initial state, so that the first contributions
 are hardly stale: of `n` jobs always in flight the mean over a whole run of `T` commits
@@ -7,10 +7,10 @@ the start.
 
 The start is over when the jobs that first filled the system have ended: as many as can
 be in flight at once, of those that read first, with any others that read at the same
-instant as the last of them. Their staleness plays no part. MSER-5
-(White, Cobb and Spratt, 2000), which cuts where the rest varies least, was tried: it
-cuts too little off geometric staleness and nothing off long-tailed one, whose largest
-values are the rest's (docs/theory.md has the numbers).
+instant as the last of them. Their staleness is not counted. MSER-5 (White, Cobb and
+Spratt, 2000), which cuts where the rest varies least, was tried: it cuts too little off
+geometric staleness and nothing off long-tailed one, whose largest values are the rest's
+(docs/theory.md has the numbers).
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ UNDER_WAY = ("IN_FLIGHT", "BUFFERED")
 
 
 def end_of_start(jobs: pd.DataFrame, in_flight: int) -> float:
-    """Returns the end of the start of a run, virtual seconds.
+    """Returns the end of a run's start-up, virtual seconds.
 
     Args:
         jobs: Jobs of one run; refreshes do not count.

@@ -1,8 +1,8 @@
 """Closed forms that hold for a scenario's world.
 
-Scenarios come as the plain dictionaries of a manifest. A form is given only where its
-assumptions hold for every client; for all else there is none, and nothing is guessed.
-They hold for the steady state: `measures` takes it after the start of a run.
+Scenarios come as the plain dictionaries of a manifest. A form is returned only where
+its assumptions hold for every client; nothing is guessed. They hold for the steady
+state: `measures` takes it after the start of a run.
 """
 
 import copy
@@ -30,9 +30,9 @@ from ..theory import queues
 
 LINKS = ("upload", "download")
 BEYOND = 1e-6
-"""Probability beyond the last staleness at which a law is given."""
+"""Probability beyond the last staleness of a law."""
 MOST_AGES = 4096
-"""Most ages at which a law is given; of more, some ever further apart."""
+"""Most ages of a law; of more, some with growing gaps."""
 MOST_RATES = 10_000
 """Different rates of clients whose laws are mixed."""
 
@@ -56,8 +56,8 @@ class ClosedForms(NamedTuple):
 def closed_forms(entry: Entry) -> ClosedForms:
     """Returns the closed forms that hold for a run.
 
-    Its protocol says which may hold (`facts`); without, as in a study that an
-    earlier version has made, there are none.
+    Its protocol defines the candidates (`facts`); without, as in a study of an earlier
+    version, there are none.
     """
     size = {way: entry.get(f"{way}_bytes", 0) for way in LINKS}
     known = facts.of(entry)
@@ -216,9 +216,9 @@ RULES: dict[str, Callable[..., None]] = {
     "closed_network": _closed_network,
     "steps": _steps,
 }
-"""Closed forms, by the names that protocols give them; each adds what it knows."""
+"""Closed forms, by the names that protocols give them; each adds its results."""
 WITHOUT_TIMES = ("available", "in_flight")
-"""Those that hold however long a job takes."""
+"""Forms that hold for any job durations."""
 
 
 def _staleness_law(

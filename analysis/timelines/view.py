@@ -18,8 +18,8 @@ OF_ROWS = ("time", "kind", "node", "peer")
 class View:
     """A recorded timeline with the frames of its tables and figures.
 
-    Jobs, rows and incidents raise StudyError where statistics alone were kept, and what
-    is counted of runs where none has ended.
+    Jobs, rows and incidents raise StudyError where only statistics were kept, and
+    counts of runs do where none has ended.
 
     Attributes:
         is_whole: Whether all that happened is there, and not statistics alone.
@@ -51,7 +51,7 @@ class View:
 
     @cached_property
     def counts(self) -> measures.Counts:
-        """What is counted of the runs that have ended, as `measures` has it."""
+        """Counts of the runs that have ended, as in `measures`."""
         if not self.is_whole:
             return measures.tally_of_summary(self.study)
         runs = measures.with_starts(self.jobs, frames.runs(self.study))
@@ -70,13 +70,13 @@ class View:
         return measures.by_client(runs, clients)
 
     def histogram(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Returns how often each staleness occurred in some runs, after the start."""
+        """Returns the histogram of staleness in some runs, after the start."""
         _, ages, _ = self.counts
         return measures.histogram(ages.loc[ages["run"].isin(runs["run"])])
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Rows of the timeline, one for each worker: when, and of what kind."""
+        """Rows of the timeline, one per worker: their times and kinds."""
         return self.study.table("rows", ["run", "row", "place", *OF_ROWS])
 
     @cached_property

@@ -1,6 +1,6 @@
 """The command line: `stalesim run|timeline|plot|check|list|calibrate`, ...
 
-`commands` is the program; its commands stand in `runs`, `results`, `tools` and `data`.
+`commands` is the program; its commands are in `runs`, `results`, `tools` and `data`.
 `console` has its output and interruptions, `printing` shows results. The public names
 are imported when they are used: commands of extras import these modules.
 """

@@ -40,12 +40,12 @@ def parts(
 ) -> Iterator[list[TableColumn]]:
     """Yields the columns of one table, or of several that each have room.
 
-    The first columns say what a row is and stand in all of them.
+    The first columns identify a row and are repeated in all of them.
 
     Args:
         columns: At least as many as names.
         room: Characters of a line.
-        names: How many columns say what a row is.
+        names: Number of columns that identify a row.
     """
     first, others = [*columns[:names]], columns[names:]
     part = first
@@ -64,7 +64,7 @@ def _width(columns: Sequence[TableColumn]) -> int:
 def widths(columns: Sequence[TableColumn], room: int) -> list[int]:
     """Returns the width of each column: no short cell is broken if all have room.
 
-    What is left goes to columns that would wrap, first to those that need least.
+    Free width goes to columns that would wrap, first to those that need least.
 
     Args:
         columns: Columns of a table.

@@ -36,7 +36,7 @@ for extra in extras().values():
         app.add_typer(import_module(extra.commands).app)
 
 USER_ERROR = 2
-"""Exit status of a mistake of the user's."""
+"""Exit status of a user's mistake."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The terminal: where is printed, what moves during a run, and what interrupts it."""
+"""The terminal: its output, its moving lines, and interruptions."""
 
 import contextlib
 import signal
@@ -59,7 +59,7 @@ def accept_any_text() -> None:
 
 
 def interrupt(signum: int, frame: object) -> None:
-    """Interrupts what is being done; to be called by a signal."""
+    """Interrupts the current work; to be called by a signal."""
     _interrupted.set()
     raise KeyboardInterrupt
 
@@ -82,8 +82,8 @@ def repeat_interruption(unraisable: "sys.UnraisableHookArgs") -> None:
 def forget_after_interruption(error: threading.ExceptHookArgs) -> None:
     """Shows an error of a thread, unless it was interrupted.
 
-    A library's thread may miss a process that has been given up. To be Python's hook
-    for errors of threads.
+    A library's thread may miss a process that was stopped. To be Python's hook for
+    errors of threads.
     """
     if not _interrupted.is_set():
         threading.__excepthook__(error)
@@ -127,7 +127,7 @@ def interruptible(folder: Path, remedy: str = "") -> Iterator[None]:
     """Ends with one line, not a traceback, where the user interrupts a run.
 
     An error after an interruption counts as the interruption: a library that is
-    interrupted half-way may make an error of its own of it.
+    interrupted half-way may raise another error.
 
     Args:
         folder: Folder that is written.
@@ -150,7 +150,7 @@ def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
     """Shows how far something is: a bar in a terminal, else a line now and then.
 
     Yields a function to call with the fraction done, or a study's progress. The bar
-    begins when something is done, not when a mistake is still to be found.
+    appears with the first progress, so after checks for mistakes.
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -191,12 +191,12 @@ def progress(name: str) -> Iterator[Callable[[float | StudyProgress], None]]:
 
 @contextlib.contextmanager
 def follow(word: str, folder: Path, into: Path) -> Iterator[None]:
-    """Says what becomes of a study that is followed while it is run.
+    """Prints the state of a study that is followed while it is run.
 
     Args:
-        word: What is done, such as `Watching`.
+        word: The activity, such as `Watching`.
         folder: Folder of the study.
-        into: What is written.
+        into: The written file.
     """
     out.say(f"{word} {folder}: {into} (Ctrl-C ends it)")
     try:
@@ -209,7 +209,7 @@ def follow(word: str, folder: Path, into: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def drawing() -> Iterator[Callable[[int, int], None]]:
-    """Says in a terminal how far the figures are; yields what hears it.
+    """Shows the progress of figures in a terminal; yields its callback.
 
     That is of how many kinds of figures all are drawn, and how many kinds there are.
     """

@@ -1,4 +1,4 @@
-"""What this machine is: versions, devices, processors, memory."""
+"""Description of this machine: versions, devices, processors, memory."""
 
 import os
 import platform

@@ -15,7 +15,7 @@ from ..parts.errors import DataError
 RETRIES = 2
 """Times that a download is repeated from a server before the next one is tried."""
 TIMEOUT_S = 30.0
-"""Real seconds without an answer after which a server is given up."""
+"""Longest wait for an answer of a server, real seconds."""
 PIECE = 4096
 """Bytes that are written at once."""
 EXTRA = "pip install 'stalesim[data]'"

@@ -1,4 +1,4 @@
-"""Folders for what a command writes, where the user names none."""
+"""Folders for the output of a command, where the user names none."""
 
 import contextlib
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ def of_study(
 ) -> tuple[Path, bool]:
     """Returns the folder of a study, and whether the study is there already.
 
-    That of the same study, if it was started before; else a new one.
+    If the same study was started before, it is that folder; else a new one.
 
     Args:
         scenario: Scenario of the study, or of a search.
         name: Name of the folder; by default the scenario's.
-        looked: Whether the study is one of looks at its claims (--until-decided).
+        looked: Whether the study has interim analyses (--until-decided).
     """
     from ..studies import existing
 
@@ -35,7 +35,7 @@ def of_study(
 
 
 def named(name: str) -> Iterator[Path]:
-    """Yields the folders that studies of a name may have, the usual one first."""
+    """Yields the possible folders of studies with a name, the default first."""
     yield Path("runs") / name
     for number in count(2):
         yield Path("runs") / f"{name}-{number}"

@@ -12,7 +12,7 @@ NAME = "my_part"
 
 
 def kinds() -> list[str]:
-    """Returns what there are templates of."""
+    """Returns the kinds of templates."""
     return sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
 
 
@@ -21,7 +21,7 @@ def write(kind: str, name: str, folder: Path) -> list[Path]:
 
     Args:
         kind: Kind of the template, one of `kinds`.
-        name: Name of the part or study, also that of its files.
+        name: Name of the component or study, also of its files.
         folder: Folder of the files, which is made if need be.
 
     Raises:

@@ -40,9 +40,9 @@ NEXT = {
     "check": "how each claim was judged",
     "tables --legend": "all columns, and what they mean",
 }
-"""Commands on a study that has been run, and what they show."""
+"""Commands on a finished study, and their purposes."""
 MANY = 200_000
-"""Contributions that take some seconds to be measured, which is then said."""
+"""Contributions that take some seconds to measure, so that a line announces it."""
 
 
 def show_plan(
@@ -81,7 +81,7 @@ def show_plan(
 
 
 def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
-    """Shows what was counted of models and jobs, and what takes the place of data."""
+    """Shows the sizes of models and jobs, and any data in place of real ones."""
     from ...analysis.legend import words_on_data
 
     for line in words_on_data((name, scaling) for name, scaling, _ in sizes):
@@ -92,7 +92,7 @@ def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
 
 
 def show_inherited(scenario: "Varied") -> None:
-    """Shows what variants of another kind take over from the base, if any do."""
+    """Shows the settings that variants of another kind inherit, if any."""
     from ..scenario.study import inherited
 
     for variant, told in inherited(scenario).items():
@@ -101,7 +101,7 @@ def show_inherited(scenario: "Varied") -> None:
 
 
 def close(study: "Study", forms: Sequence[str]) -> None:
-    """Shows the results of a study in short, draws its figures, and says what is next.
+    """Shows the results of a study in short, draws its figures, and names next steps.
 
     Args:
         study: Study with at least one run that has ended.
@@ -122,7 +122,7 @@ def close(study: "Study", forms: Sequence[str]) -> None:
 
 
 def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> None:
-    """Shows the results of a study, what a reader must know of them, and the verdicts.
+    """Shows the results of a study, remarks for its reader, and the verdicts.
 
     Args:
         study: Study with at least one run that has ended.
@@ -155,7 +155,7 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
 
 
 def show_legend(study: "Study", at: Sequence[float]) -> None:
-    """Shows what the columns of `show_results` mean."""
+    """Shows the meaning of the columns of `show_results`."""
     from ...analysis import legend
 
     table = Table.grid(padding=(0, 2))
@@ -165,7 +165,7 @@ def show_legend(study: "Study", at: Sequence[float]) -> None:
 
 
 def show_choices(study: "Study") -> None:
-    """Shows what the variants of a comparison were tuned to, if it is one."""
+    """Shows the tuned values of the variants of a comparison, if it is one."""
     from ...analysis import choices
 
     if notes := choices.notes(study):
@@ -223,7 +223,7 @@ def draw(
         study: Study with numerics.
         forms: Formats of its figures.
         styles: Venues, or styles of Matplotlib.
-        at: Virtual seconds at which the first metric is drawn besides.
+        at: Virtual seconds at which the first metric is drawn as well.
         maps: Variants, with slashes between them, of further maps of winners.
         against: Metric, and count or swept key, of a further figure.
     """
@@ -297,7 +297,7 @@ def draw_world(
 
 
 NAMES = ("variant", "client group", "measure")
-"""Columns that say what a row of a table is."""
+"""Columns that identify a row of a table."""
 
 
 def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None:

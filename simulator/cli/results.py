@@ -192,10 +192,9 @@ def lint(
 ) -> None:
     """Warn about unfair comparisons and doubtful delays.
 
-    Compares variants, and both sides of a claim: batches, samples per
-    commit, evaluations, tuning. Looks for laws without a mean, sweeps over
-    laws of unequal means, and rounds that wait for clients that have left.
-    Exits with 1 if anything was found.
+    Compares variants, and both sides of a claim: batches, samples per commit,
+    evaluations, tuning. Finds laws without a mean, sweeps over laws of unequal means,
+    and rounds that wait for clients that have left. Exits with 1 if anything was found.
     """
     from ...analysis import linting
     from ..scenario.reading import place, read_any

@@ -206,7 +206,7 @@ def replace(config: "Scenario", folder: Path) -> None:
     """Removes the study in a folder; what cannot be run replaces nothing.
 
     Args:
-        config: Scenario that is to be run there.
+        config: Scenario that will run there.
         folder: Folder.
 
     Raises:
@@ -221,15 +221,15 @@ def replace(config: "Scenario", folder: Path) -> None:
 def warn(
     config: "Scenario", most: int | None = None, *, until_decided: bool = False
 ) -> None:
-    """Says what is doubtful in a scenario, and which claims cannot be decided.
+    """Warns of doubts about a scenario, and of claims that cannot be decided.
 
     Args:
-        config: Scenario that is to be run.
-        most: Replicates of the last look, where the claims are looked at.
+        config: Scenario to run.
+        most: Replicates at the last interim analysis, if there is one.
         until_decided: Whether they are.
 
     Raises:
-        UserError: claims cannot be decided by any look.
+        UserError: No analysis can decide the claims.
     """
     from ..scenario.remarks import remarks
 
@@ -428,12 +428,10 @@ def timeline(
     asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
     config = read_any(scenario, asked)
     if not isinstance(config, BaseScenario) and gantt:
-        raise UserError(
-            "--gantt shows clients, of which this world has none; leave it out"
-        )
+        raise UserError("--gantt shows clients, but this world has none; leave it out")
     if config.record == "summary" and gantt:
         raise UserError(
-            "--gantt needs every job, but the scenario says record: summary; leave it "
+            "--gantt needs every job, but the scenario has record: summary; leave it "
             "out, or record everything"
         )
     if isinstance(config, BaseScenario):
@@ -448,14 +446,14 @@ def check_seconds(gantt: float | None) -> None:
     """Refuses a Gantt picture of no length.
 
     Raises:
-        UserError: It is asked for.
+        UserError: It was requested.
     """
     if gantt is not None and not gantt > 0:
         raise UserError(f"--gantt must be > 0 seconds, got {gantt:g}; give some")
 
 
 def recorder_of(world: "Varied") -> "Callable[..., Study]":
-    """Returns what plays a world alone, and writes it into a folder."""
+    """Returns the simulator of a world alone, which writes into a folder."""
     from ..parts.attached import worlds
     from ..studies.saved import record
 
@@ -469,7 +467,7 @@ def recorder_of(world: "Varied") -> "Callable[..., Study]":
 def playing(
     folder: Path | None, name: str
 ) -> Iterator[tuple[Path, "Callable[[float], None]"]]:
-    """Yields the folder of what is played, and what hears how far it is.
+    """Yields the folder of the simulation, and the callback of its progress.
 
     A mistake in a user's own part is a line and ends the program as a failed run does.
     """

@@ -23,7 +23,7 @@ def write(
     Args:
         study: Study with numerics.
         at: Virtual seconds at which the first metric is shown as well.
-        file: File, whose ending says the form; none for the terminal.
+        file: File, whose ending determines the format; none for the terminal.
         latex: Whether LaTeX is shown.
 
     Raises:

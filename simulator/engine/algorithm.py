@@ -223,8 +223,7 @@ def minibatches(
     """Returns the minibatches of a run.
 
     Args:
-        algorithm: Says how large they are, how they are drawn, and whether they are
-            common.
+        algorithm: Defines their size, their sampling, and whether they are common.
         seed: Seed of the run.
         pools: Sample ids of each client, or one pool that all clients draw from.
         protocol: The protocol of the scenario.
@@ -256,7 +255,7 @@ def minibatches(
 def workload_of(
     algorithm: Algorithm, shape: ProblemShape, sampler: Sampler, *, pooled: bool
 ) -> Workload:
-    """Returns what a job computes and sends.
+    """Returns the computation and the messages of a job.
 
     Args:
         algorithm: The algorithm of the scenario.

@@ -24,9 +24,9 @@ NOISE = {
 
 
 OF_TRAINING = 2**31 - 2
-"""Number of the keys of what training draws; no client has it."""
+"""Number of the random keys of training; no client has it."""
 OF_SERVER = 2**31 - 3
-"""Number of the keys of what a server draws; no client has it."""
+"""Number of the random keys of a server; no client has it."""
 Augment = Callable[[Float[Array, "S P"]], Float[Array, "S P"]]
 """A change of the features of a batch."""
 
@@ -56,7 +56,7 @@ class Work(NamedTuple):
 def keep(
     registers: Float[Array, "R ..."], weights: Float[Array, "..."], event: Event
 ) -> Float[Array, "R ..."]:
-    """Writes the version before a row where its readers will look for it.
+    """Writes the version before a row to the register of its readers.
 
     Or those before the rows of a wave, `[T, ...]`.
     """
@@ -67,7 +67,7 @@ def keep(
 
 
 def read(registers: Float[Array, "R ..."], event: Event) -> Float[Array, "W ..."]:
-    """Returns what each worker of a row had read, as wide as registers are.
+    """Returns the model that each worker of a row has read, as wide as registers.
 
     Padding has read zeros.
     """
@@ -92,7 +92,7 @@ def training_key(
     worker: Int[Array, ""],
     job: Int[Array, ""],
 ) -> Key[Array, ""] | None:
-    """Returns the key of what a job's training draws, such as dropout.
+    """Returns the random key of a job's training, such as dropout.
 
     None for a model that draws nothing. Each local step draws by its own number.
     """
@@ -122,10 +122,10 @@ def gradient_of(
     samples: Int[Array, " S"],
     key: Key[Array, ""] | None = None,
 ) -> tuple[Float[Array, ""], Float[Array, "..."]]:
-    """Returns a batch's loss, and its gradient with that of the regulariser.
+    """Returns a batch's loss, and its gradient with the regulariser's.
 
     The weights may be as wide as registers; the gradient has no spare columns. `key` is
-    that of `training_key`.
+    from `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     loss, gradient = jax.value_and_grad(problem.batch_loss)(weights, x, y, valid, key)
@@ -147,7 +147,7 @@ def at_once(
         weights: Weights that were read.
         samples: Sample ids of the batch.
         augment: Change of its features, if any.
-        key: Key of what training draws, from `training_key`.
+        key: Random key of training, from `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)
@@ -178,12 +178,12 @@ def local_steps(
         samples: Sample ids of each step.
         step_size: Step size of the local steps.
         proximal: coefficient of half the squared distance from `start`, if any.
-        key: Key of what training draws, from `training_key`.
+        key: Random key of training, from `training_key`.
         rule: Optimiser of the local steps; None for plain SGD.
         state: Its state before the job; None where it starts from zero.
         made: Local steps of the client's jobs before this one.
         taken: Steps that are made, from `steps_of`; by default all.
-        drift: What is added to each gradient, shaped like it, if anything.
+        drift: Term that is added to each gradient, shaped like it, if any.
     """
     steps, count = samples.shape[0], problem.model.num_statistics
     if steps == 1 and rule is None and not count:
@@ -253,7 +253,7 @@ def clipped_per_sample(
         bound: largest l2 norm of a sample's gradient.
         num_noised: numbers at the beginning that the norm is taken of; by default all.
         augment: Change of the batch's features, if any.
-        key: Key of what training draws, from `training_key`.
+        key: Random key of training, from `training_key`.
     """
     x, y, valid = gathered(problem, samples)
     x = x if augment is None else augment(x)
@@ -318,15 +318,15 @@ SentT = TypeVar("SentT")
 
 
 class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]):
-    """An update rule of two parts: the work of clients, and what becomes of it.
+    """An update rule of two parts: the work of clients, and its use.
 
-    Work depends only on what was read, on samples, and on what a client keeps, so that
-    the work of rows that read nothing of each other may be done at once. What workers
-    are given for it, and what they send, are trees of arrays `[W, ...]`.
+    Work depends only on the model read, on samples, and on a client's state, so that
+    the work of independent rows may be done at once. Its input for workers, and their
+    messages, are trees of arrays `[W, ...]`.
     """
 
     def kept(self, state: StateT) -> PyTree:
-        """Returns what clients keep from job to job, a tree of arrays: by default none.
+        """Returns the clients' state between jobs, a tree of arrays: by default none.
 
         Then a client's work needs nothing of its work before.
         """
@@ -337,16 +337,16 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
 
     @abstractmethod
     def given(self, state: StateT, event: Event) -> GivenT:
-        """Returns what the workers of a row work with: a tree of arrays `[W, ...]`.
+        """Returns the input of a row's workers: a tree of arrays `[W, ...]`.
 
-        The models that they have read, and what they keep from job to job.
+        The models that they have read, and their state from job to job.
         """
 
     @abstractmethod
     def work_inputs(
         self, problem: ProblemT, event: Event, given: GivenT
     ) -> tuple[Float[Array, "W ..."], Float[Array, ""]]:
-        """Returns what a function of the user's makes gradients of, and by which steps.
+        """Returns the arguments and steps of a custom function for gradients.
 
         Returns:
             The models that were read, and the step size of local steps.
@@ -361,13 +361,13 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
         given: GivenT,
         made: Work | None = None,
     ) -> SentT:
-        """Returns what the workers of a row send, as `contribute` does.
+        """Returns the messages of the workers of a row, as `contribute` does.
 
         Args:
             problem: The problem.
             key: Key of the run; None where nothing is drawn.
             event: The row.
-            given: What they work with.
+            given: The input of their work.
             made: Their gradients, a `client_work.Work` of arrays `[W, ...]`, where a
                 function of the user's has made them.
         """
@@ -375,7 +375,7 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
     def contribute(
         self, problem: ProblemT, state: PyTree, event: Event, made: Work | None = None
     ) -> SentT:
-        """Returns what the workers of a row send: a tree of arrays `[W, ...]`.
+        """Returns the messages of the workers of a row: a tree of arrays `[W, ...]`.
 
         Args:
             problem: The problem.
@@ -396,7 +396,7 @@ class Divided(Kernel[ProblemT, StateT], Generic[ProblemT, StateT, GivenT, SentT]
             problem: The problem.
             state: State after `opened` of this row.
             event: The row.
-            sent: What its workers send, from `contribute`.
+            sent: The messages of its workers, from `contribute`.
         """
 
     def step(

@@ -44,7 +44,7 @@ def check(precision: str) -> None:
 
 @cache
 def stores_doubles_rightly() -> bool:
-    """Says whether rows of five doubles, four at a time, land where they belong."""
+    """Returns whether rows of five doubles, four at a time, are written correctly."""
     if jax.default_backend() != "cpu":
         return True
     a, b, c, d = np.random.default_rng(0).normal(size=(4, 2, 4, 5))
@@ -62,7 +62,7 @@ def stores_doubles_rightly() -> bool:
 
 @cache
 def sums_rightly() -> bool:
-    """Says whether a sum over a product of many rows is right; warns where it is not.
+    """Returns whether a sum over a product of many rows is right; warns if not.
 
     The first factor is one for two models, of ten outputs for 20,000 rows.
     """

@@ -18,7 +18,7 @@ SUMS_OF_YNNPACK = (0, 10, 2)
 """First version of jaxlib whose sums are YNNPACK's."""
 
 SAME_AGAIN = "--xla_gpu_deterministic_ops=true"
-"""Repeats of a run end alike on a GPU, to the bit: XLA then takes the first of its
+"""Repeats of a run on a GPU are equal to the bit: XLA then takes the first of its
 programs that will do, not whichever was fastest when it was tried. To switch the choice
 off (`xla_gpu_autotune_level=0`) as well makes convolutions 38 times as slow:
 docs/performance.md."""
@@ -32,10 +32,10 @@ MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
 
 
 def before_import() -> None:
-    """Sets what XLA reads once: one thread per run on CPU, and what computes rightly.
+    """Sets XLA's options: one thread per run on CPU, and correct programs.
 
-    To be called before JAX computes anything; child processes inherit it. What the
-    user has set of these stays.
+    Call it before JAX computes anything; child processes inherit it. The user's own
+    values of these options stay.
     """
     os.environ.setdefault(NUM_THREADS, "1")
     os.environ["XLA_FLAGS"] = with_flags(os.environ.get("XLA_FLAGS", ""))
@@ -44,12 +44,12 @@ def before_import() -> None:
 
 
 def has_gpu() -> bool:
-    """Says whether Linux has a GPU here, before JAX looks for one."""
+    """Returns whether Linux has a GPU here, before JAX searches for one."""
     return any(path.exists() for path in GPUS)
 
 
 def with_flags(flags: str) -> str:
-    """Returns flags of XLA with those that runs need, where they are not set."""
+    """Returns flags of XLA with those that runs need, unless they are set."""
     needed = {
         "xla_cpu_multi_thread_eigen": ONE_THREAD,
         "combiner-store-merging": STORES_APART,
@@ -131,7 +131,7 @@ def use_cache() -> None:
 
 
 def mappings() -> int:
-    """Returns the memory mappings of this process; 0 where the system does not say."""
+    """Returns the memory mappings of this process; 0 where the system has no list."""
     try:
         with MAPPINGS.open("rb") as lines:
             return sum(1 for _ in lines)
@@ -144,8 +144,8 @@ def release_programs() -> bool:
 
     Each program takes some (about 75 with all its parts), and at the limit, 65,530 by
     default, XLA crashes: a process that executes many programs, one after the other,
-    must forget those that it no longer needs. What is needed again is compiled again,
-    or read from the cache.
+    must forget those that it no longer needs. A forgotten program is compiled again, or
+    read from the cache.
 
     Returns:
         Whether they were forgotten.

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 BLOCK = 16
 """Rows of an inner loop where the device is no CPU. The number of turns of such a loop
-is in the program; of one with traced bounds a GPU's host is asked before each turn."""
+is in the program: with traced bounds a GPU waits for its host before each turn."""
 
 
 FEW = (16, 256)
-"""Rows of shorter buffers, for worlds that ask every few rows."""
+"""Rows of shorter buffers, for worlds that pause for training every few rows."""
 
 
 class Carry(NamedTuple):
@@ -33,7 +33,7 @@ class Carry(NamedTuple):
     Attributes:
         state: the algorithm's.
         slot_version: version that each register holds.
-        mismatches: reads of a register that held another version than the record says.
+        mismatches: reads of a register that held another version than the record has.
     """
 
     state: PyTree
@@ -54,13 +54,13 @@ def start(
 def advance(
     algorithm: Kernel, problem: PyTree, carry: Carry, event: Event
 ) -> tuple[Carry, Info]:
-    """Executes one row, and checks what it reads against the record."""
+    """Executes one row, and checks its reads against the record."""
     state, info = algorithm.step(problem, carry.state, event)
     return checked(algorithm, carry, state, event), info
 
 
 def checked(algorithm: Kernel, carry: Carry, state: PyTree, event: Event) -> Carry:
-    """Returns the carry after a row, with what its reads found counted.
+    """Returns the carry after a row, with the result of the check of its reads.
 
     A model of a worker's own was written at its last step, or later by an averaging,
     which makes no version; what the worker read was that one, or not an older one.
@@ -72,7 +72,7 @@ def checked(algorithm: Kernel, carry: Carry, state: PyTree, event: Event) -> Car
 def mismatches(
     algorithm: Kernel, slots: Int[Array, " R"], event: Event
 ) -> Int[Array, ""]:
-    """Returns how many reads of a row find another version than the record says.
+    """Returns how many reads of a row find another version than the record has.
 
     Args:
         algorithm: Kernel.
@@ -94,9 +94,9 @@ class Program:
         problem: Problem on the device, shared by all runs.
         batched: Whether there is an axis of runs.
         shared: Whether all runs have the same rows and samples.
-        stepwise: Whether every row is a call of its own.
-        short_buffers: Whether buffers are short, as in worlds that ask: each call takes
-            its own along, for a copy to the device beforehand costs more.
+        stepwise: Whether every row is a separate call.
+        short_buffers: Whether buffers are short, as in worlds that pause for training:
+            each call passes its own, as a copy to the device beforehand costs more.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Program:
     def reveal(
         self, carry: Carry, events: Event, row: int, what: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns what a curious server sees of a row that is about to be executed."""
+        """Returns a curious server's view of a row, before it is executed."""
         assert isinstance(self.kernel, Probeable)  # a scenario probes no other
         event = row_of(events, row)
         return _reveal(
@@ -312,7 +312,7 @@ def null_events(
         length: Rows of the buffer.
         width: `W`.
         samples: `V` and `S`.
-        runs: how many runs have rows of their own; None if they share theirs.
+        runs: how many runs have separate rows; None if they share theirs.
     """
     flat = (length,) if runs is None else (length, runs)
     wide = (*flat, width)

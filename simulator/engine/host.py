@@ -68,8 +68,8 @@ class Host(Program):
         clash = sorted(own.keys() & infos)
         if clash:
             raise ScenarioError(
-                f"problem.work must return info by names of its own, got {clash[0]!r}, "
-                f"a column that the simulator writes; rename it"
+                f"problem.work must return info by new names, got {clash[0]!r}, a "
+                "column that the simulator writes; rename it"
             )
         return carry, infos | own
 

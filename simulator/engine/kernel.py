@@ -43,7 +43,7 @@ class Event(NamedTuple):
     samples: Int[Array, "V S"]
 
     def present(self) -> Bool[Array, " W"]:
-        """Says which workers are not padding."""
+        """Returns which workers are not padding."""
         return self.worker != NO_WORKER
 
 
@@ -51,11 +51,11 @@ TOGETHER = 256
 """Numbers that `summed` adds up by one product with ones, at least."""
 Info = dict[str, Array]
 """Diagnostics of a row. A number is a column of the trace; `clients/NAME` `[K]` and
-`workers/NAME` `[W]` are gathered by the host into tables of their own."""
+`workers/NAME` `[W]` are collected by the host in separate tables."""
 
 
 ANSWER = "answer/"
-"""Begins the names of what a world asks of each worker of a row, arrays `[W]`."""
+"""Prefix of the names of values that a world needs of each worker, arrays `[W]`."""
 
 
 ProblemT = TypeVar("ProblemT")
@@ -69,7 +69,7 @@ class Kernel(eqx.Module, Generic[ProblemT, StateT]):
     """
 
     per_worker_models: ClassVar[bool] = False
-    """Whether each worker has a model of its own, in a register of its own."""
+    """Whether each worker has its own model, in its own register."""
 
     @abstractmethod
     def init(self, problem: ProblemT, key: Key[Array, ""]) -> StateT:
@@ -91,7 +91,7 @@ class Kernel(eqx.Module, Generic[ProblemT, StateT]):
     def evaluate(
         self, problem: PyTree, state: StateT, metrics: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns the asked metrics: numbers, or arrays of one for each worker."""
+        """Returns the metrics: numbers, or arrays with one value per worker."""
         return problem.evaluate(self.read_out(state), metrics)
 
     def refreshed(self, state: StateT) -> StateT:
@@ -116,7 +116,7 @@ class Probeable(Kernel[ProblemT, StateT]):
     def reveal(
         self, problem: ProblemT, state: StateT, event: Event
     ) -> dict[str, Array]:
-        """Returns what a curious server sees of a row, and what it comes from.
+        """Returns a curious server's view of a row, and its origin.
 
         Each array has the axis of workers first: `message`, as it is sent; `gradient`,
         before clipping and noise; `state`, the weights it was taken at.

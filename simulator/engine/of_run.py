@@ -1,9 +1,9 @@
 """From a run of a study to its timeline and its other facts. No JAX in here.
 
-What messages weigh follows from the algorithm's configuration and the counts of the
-data, so that a world is simulated without any numerics. The way down: the problem
-shares out its data, the algorithm says what a job is, privacy limits the messages, and
-a protocol and a world make the timeline.
+The sizes of messages follow from the algorithm's configuration and the counts of the
+data, so that a world is simulated without training. The order: the problem divides its
+data, the algorithm defines a job, privacy limits the messages, and a protocol and a
+world make the timeline.
 """
 
 import hashlib
@@ -193,8 +193,8 @@ def _of_own_steps(
         "noise, which is for full batches; remove one of them": bool(
             isinstance(algorithm, NoisyMessages) and algorithm.noise_law
         ),
-        "epochs in stop and evaluate.every, for how many samples a job has is not "
-        "known before; take commits or time": bool(
+        "epochs in stop and evaluate.every, because the samples of a job are "
+        "unknown beforehand; take commits or time": bool(
             scenario.stop.epochs or every.epochs
         ),
         f"more than the algorithm's {sampler.steps} local steps, got "

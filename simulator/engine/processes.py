@@ -2,7 +2,7 @@
 
 Starting a process and importing all that runs need takes two seconds of processor time,
 copying one that has done so some milliseconds. Where the system cannot copy processes,
-each starts by itself. Other processes may be given in place of those of this machine.
+each starts by itself. Other processes may replace those of this machine.
 """
 
 import contextlib
@@ -47,12 +47,12 @@ def elsewhere(workers: "Workers") -> Iterator[None]:
 
 
 def others() -> "Workers | None":
-    """Returns the processes that were given in place of this machine's, if any."""
+    """Returns the processes that replace this machine's, if any."""
     return _others[-1] if _others else None
 
 
 def begin() -> None:
-    """Starts to import what runs need, in a process of its own; does not wait for it.
+    """Starts the import for runs in a separate process; does not wait for it.
 
     To be called as soon as it is known that there will be runs.
     """

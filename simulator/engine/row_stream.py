@@ -31,8 +31,8 @@ class EvaluationPoint(NamedTuple):
         time: virtual seconds.
         commits: made so far.
         contributions: applied so far.
-        other_uploads: so far that were no contributions: those that a bound forced,
-            and models for averagings.
+        other_uploads: uploads so far that were no contributions: those forced by a
+            bound, and models for averagings.
     """
 
     time: float
@@ -51,9 +51,9 @@ class Segment(NamedTuple):
             reads it.
         chunk: Chunk that these rows complete; None if they complete none.
         point: Evaluation that follows; None if none does.
-        probed: Whether the first row's numbers are to be saved.
+        probed: Whether the first row's numbers will be saved.
         stop: Reason of the run's end after these rows; None if it continues.
-        asks: Whether the world asks what they came to before it continues.
+        asks: Whether the world waits for its results before it continues.
     """
 
     rows: Rows
@@ -70,11 +70,11 @@ class RowStream:
     """A run's rows, piece by piece.
 
     The model is evaluated before the first row, at the end, and as often as the
-    scenario says.
+    scenario requires.
 
     Args:
         setup: The facts of the run.
-        chunks: Chunks of its timeline; the last one says why the run ended.
+        chunks: Chunks of its timeline; the last one has the reason of the run's end.
 
     Attributes:
         ended: Whether nothing is left.
@@ -102,7 +102,7 @@ class RowStream:
         self.taken = 0, 0
 
     def skip(self, rows: int, empty: int) -> None:
-        """Passes over what was `taken` before: rows, and pieces without any.
+        """Skips rows that were `taken` before, and pieces without any.
 
         Where pieces end depends on who asks, but not the order of rows and of pieces
         without rows.
@@ -244,15 +244,15 @@ class Record(NamedTuple):
     """A stretch of one run, executed.
 
     Attributes:
-        run: Place of the run among those that are executed together.
+        run: Place of the run among those executed together.
         rows: Rows that were executed.
         infos: Diagnostics of the rows.
         chunks: Chunks that ended, with their jobs and incidents; none where the
             run ended before its timeline.
         evaluations: rows of the record that came before, point, and metrics: numbers,
             or arrays of one for each worker.
-        probes: Numbers that are to be saved: row, its samples, and arrays by name, each
-            with the axis of workers first.
+        probes: Numbers to save: row, its samples, and arrays by name, each with the
+            axis of workers first.
         stop: Reason of the run's end, on its last record.
         early: Whether it ended before its timeline did.
         located: Whether it ended with a row, not with an evaluation.

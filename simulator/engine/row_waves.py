@@ -1,8 +1,8 @@
 """Waves: rows whose work depends on none of each other, by the record alone.
 
-What a client computes depends on the version that it has read, and the timeline, known
-beforehand, says which. So the work of all rows up to the first one that reads a
-register written within the wave may be done at once, and is the same as row by row.
+What a client computes depends on the version that it has read, which the timeline
+contains beforehand. So the work of all rows up to the first one that reads a register
+written within the wave may be done at once, and is the same as row by row.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def ends(
         read_slot: Register that each has read, or `NO_SLOT`.
         keep_slot: Register that the version before a row is written to, before the row
             reads; `NO_SLOT` if none is.
-        keeps_clients: Whether a job begins with what its client's job before has left;
+        keeps_clients: Whether a job starts with the state of its client's job before;
             then no client is twice in a wave.
     """
     size = keep_slot.size
@@ -52,15 +52,15 @@ def ends(
 class CriticalPath:
     """Counts the jobs of a timeline and its waves, chunk by chunk.
 
-    There are as many waves as jobs in the longest chain of which each has read what the
-    one before is part of: on however many machines, a run takes as many steps of a job.
-    A version is what was applied up to it, and the model of a worker's own its steps
+    There are as many waves as jobs in the longest chain in which each has read a result
+    of the one before: on any number of machines, a run takes as many steps of a job. A
+    version depends on all contributions up to it, a worker's own model on its steps
     and, by averagings, those of others.
 
     Attributes:
         jobs: Jobs that contribute, and further uploads of refreshes.
-        known: Whether each of them says which model it has read. One that has read the
-            model of an edge does not.
+        known: Whether each of them has the version that it has read. A job that has
+            read the model of an edge has none.
     """
 
     def __init__(self, num_workers: int) -> None:
@@ -74,7 +74,7 @@ class CriticalPath:
         return self._waves if self.known else None
 
     def add(self, chunk: Chunk) -> None:
-        """Counts what is in the next chunk."""
+        """Adds the rows of the next chunk."""
         rows, effect = chunk.rows, effects(chunk.rows.kind)
         unnamed = (rows.worker != NO_WORKER) & (rows.read_slot == NO_SLOT)
         self.known = self.known and not unnamed[effect.contributes].any()

@@ -109,11 +109,11 @@ class Runner:
         pauses: Callable[[], bool] = lambda: False,
         passed: Passed = lambda *_: None,
     ) -> Iterator[Record | None]:
-        """Yields what happened, in order within each run.
+        """Yields the records, in order within each run.
 
         Args:
-            pauses: says whether to pause: then None is yielded as soon as everything
-                that was executed has been, and `state` may be asked for.
+            pauses: says whether to pause: then it yields None as soon as all rows so
+                far are executed, and `state` may be called.
             passed: is called with each evaluation when the device has passed it, which
                 may be minutes before its record is yielded.
         """
@@ -128,11 +128,11 @@ class Runner:
         if (mismatches := int(np.sum(np.asarray(self._carry.mismatches)))) > 0:
             raise AssertionError(
                 f"{mismatches} reads found another version in their register than the "
-                f"timeline says; this is a defect of the simulator, please report it"
+                "timeline has; this is a defect of the simulator, please report it"
             )
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest depends on, in a pause: arrays, numbers and words."""
+        """Returns the state of the rest, in a pause: arrays, numbers and words."""
         self._answer()
         return {
             "carry": [_host(leaf) for leaf in jax.tree.leaves(self._carry)],
@@ -145,7 +145,7 @@ class Runner:
         }
 
     def restore(self, state: dict[str, PyTree]) -> None:
-        """Goes to where `state` was asked for, in runs that have not started yet."""
+        """Goes to the pause of `state`, in runs that have not started yet."""
         leaves, tree = jax.tree.flatten(self._carry)
         pairs = zip(leaves, state["carry"], strict=True)
         self._carry = jax.tree.unflatten(tree, [_device(*pair) for pair in pairs])

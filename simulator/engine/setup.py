@@ -72,7 +72,7 @@ class RunSetup:
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """Releases of one message of each client; empty without noise.
+        """Privacy guarantees of one message of each client; empty without noise.
 
         Raises:
             UserError: A budget of the noise cannot be reached.
@@ -89,7 +89,7 @@ class RunSetup:
         return tuple(replace(g, formal=False, why=g.why + more) for g in found)
 
     def ledger(self) -> Ledger | None:
-        """Returns a new ledger of the messages; None where none is asked for.
+        """Returns a new ledger of the messages; None if none is configured.
 
         Raises:
             UserError: A budget of the noise cannot be reached.

@@ -1,6 +1,6 @@
 """Joins the world and the numerics: runs in, tables out.
 
-This is the one module that knows both sides.
+This is the one module that imports both sides.
 """
 
 import math
@@ -60,7 +60,7 @@ class Keeper(Protocol):
     """Keeps the state of runs that take long."""
 
     def due(self) -> bool:
-        """Says whether it is time to keep it."""
+        """Returns whether it is time to keep it."""
         ...
 
     def save(self, state: dict[str, PyTree]) -> None:
@@ -168,8 +168,8 @@ def _refuse_feedback(setup: RunSetup, log: AnswerLog) -> None:
     if of_clients and not isinstance(scenario.algorithm, HasStages):
         raise ScenarioError(
             f"{log.why} asks for {of_clients[0]}, which the algorithm "
-            f"{scenario.algorithm.kind!r} does not tell; take sgd, fed_avg, fed_async, "
-            f"fed_buff or a chain"
+            f"{scenario.algorithm.kind!r} does not report; take sgd, fed_avg, "
+            "fed_async, fed_buff or a chain"
         )
     known = scenario.evaluate.metrics
     for who, part in scenario.listeners.items():
@@ -180,8 +180,8 @@ def _refuse_feedback(setup: RunSetup, log: AnswerLog) -> None:
             )
     if scenario.engine.mode in ("waves", "batched"):
         raise ScenarioError(
-            f"engine.mode must be auto, compiled or stepwise where the world asks for "
-            f"numerics, as {log.why} does, got {scenario.engine.mode!r}; take auto"
+            "engine.mode must be auto, compiled or stepwise if the world depends on "
+            f"training, as with {log.why}, got {scenario.engine.mode!r}; take auto"
         )
 
 
@@ -201,8 +201,8 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
     coupled = setup.learning.numerics.coupling
     if coupled is not None:
         raise coupled.refused(
-            f"must give each row a loss of its own where {where}, got {coupled}, by "
-            f"which rows of a batch look at each other; {remedy}"
+            f"must give each row a loss of its own where {where}, got {coupled}, "
+            f"which makes the rows of a batch depend on each other; {remedy}"
         )
 
 
@@ -215,7 +215,7 @@ def _constants(setup: RunSetup) -> Constants:
 
 
 def check(run: Run) -> None:
-    """Finds what is wrong with a run before anything is executed.
+    """Checks a run before anything is executed.
 
     Raises:
         ScenarioError: The parts of the scenario do not fit each other or the data.
@@ -241,7 +241,7 @@ def check(run: Run) -> None:
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:
-    """Returns the bytes of models, registers and buffers of rows of runs alike.
+    """Returns the bytes of models, registers and row buffers of equal runs.
 
     Twice each: a step makes the next state, and a buffer is filled while another one is
     executed.
@@ -287,7 +287,7 @@ def execute(
         saved: state that was kept, to continue from.
 
     Returns:
-        For each run, what the manifest says of its end.
+        For each run, the manifest's entry on its end.
     """
     since = time.perf_counter() - (saved["elapsed_s"] if saved else 0)
     if mode == "shared" and len({prepared.timeline.digest for prepared in runs}) > 1:

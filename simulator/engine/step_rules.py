@@ -106,7 +106,7 @@ class ConstantStep(StepRule):
 
 
 class InverseRootStep(StepRule):
-    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout where a horizon T is given.
+    """eta_0 / sqrt(t + 1), or eta_0 / sqrt(T) throughout with a horizon T.
 
     Source: FedBCD, section 7 (falling); Theorem 2 and its consequences (constant); with
     many parties both are divided by sqrt(K) as well (F-18).
@@ -231,8 +231,8 @@ def _steps(
     per_epoch = constants.commits_per_epoch
     if math.isnan(per_epoch):
         raise ScenarioError(
-            "algorithm.step_size must not be by epochs where the contributions of a "
-            "commit change, so that an epoch has no number of commits; give a number, "
-            "or the kind inverse_root"
+            "algorithm.step_size must not be by epochs if the contributions of a "
+            "commit change, because an epoch then has no fixed number of commits; "
+            "give a number, or the kind inverse_root"
         )
     return Steps(np.array(values, float), np.array(epochs, float) * per_epoch)

@@ -1,4 +1,4 @@
-"""Extras: abilities that most users never need, each in a folder of its own.
+"""Extras: abilities that most users never need, each in its own folder.
 
 You can take any of these folders away, with `tests/extras/NAME` and
 `docs/extras/NAME.md`, and the rest works as before: `.ci/apart NAME` shows it. The

@@ -1,4 +1,4 @@
-"""Files: those that a run reads, and those that a study is.
+"""Files: the inputs of a run, and the files of a study.
 
 - `reading`: where a user's files are, how large they may be, and tables in them.
 - `study`: the tables and the manifest of a study on disk.

@@ -1,11 +1,11 @@
 """The inputs of a run: files, their content, and the code of plug-ins.
 
-A run is identified by the content of what it reads, not by its name. `collect` finds
+A run is identified by the content of its inputs, not by their names. `collect` finds
 that before anything is executed, wherever a scenario names it: in entries of the types
-`FilePath` and `RecordingPath`, in what data sets find by themselves
-(`Data.located_files`), in parts of plug-ins. While it is in force (`held`), files
-are looked for where they were found then, also by other processes, and `confirm`
-refuses what has changed by the time that it was read.
+`FilePath` and `RecordingPath`, in files that data sets find by themselves
+(`Data.located_files`), in parts of plug-ins. While it is in force (`held`), all
+processes take files from the same places, and `confirm` refuses files that have changed
+before they are read.
 """
 
 import json
@@ -35,7 +35,7 @@ UNTOLD = ("elapsed_s",)
 MANY = 64
 """Files of a data set from which on they are one input; some sets have 20,000."""
 IN_DATA = f"${files.FOLDER}"
-"""Stands for the data folder in the names of files that were found there."""
+"""Replaces the data folder in the names of files that were found there."""
 
 
 class Inputs(NamedTuple):
@@ -44,8 +44,8 @@ class Inputs(NamedTuple):
     Attributes:
         working: Folder that relative paths start from.
         data: Folder of real data files.
-        named: inputs by their names: paths as scenarios write them, and for what data
-            sets find by themselves paths from the data folder on.
+        named: inputs by their names: paths as scenarios write them; files that data
+            sets find by themselves have paths below the data folder.
         sets: names of what each data set finds by itself, by its configuration.
         modules: Modules of the plug-ins that are used, by their names.
         objects: Objects that a Python program has handed over, packed for others.
@@ -64,7 +64,7 @@ class Inputs(NamedTuple):
     def libraries(self) -> tuple[str, ...]:
         """Code that not all studies use: installed modules and extras (`extras.NAME`).
 
-        Of modules, the outermost names of those that the user's own code imports.
+        Outermost names of the modules that the user's own code imports.
         """
         each = [*self.named.values(), *self.modules.values()]
         modules = {name for one in each for name in one.libraries}
@@ -76,7 +76,7 @@ _held: list[Inputs] = []
 
 
 def collect(scenarios: Iterable[object]) -> Inputs:
-    """Finds what scenarios read, and what is in it now.
+    """Finds the inputs of scenarios, and their present content.
 
     Args:
         scenarios: Scenarios of runs; one that several runs share is looked at once.
@@ -99,7 +99,7 @@ def collect(scenarios: Iterable[object]) -> Inputs:
 
 @contextmanager
 def held(inputs: Inputs | None) -> Iterator[None]:
-    """Puts inputs in force: what is read must be what they say.
+    """Puts inputs in force: all reads must match them.
 
     Raises:
         DataError: A plug-in's module is another one in this process.
@@ -117,12 +117,12 @@ def held(inputs: Inputs | None) -> Iterator[None]:
 
 
 def are_held() -> bool:
-    """Says whether inputs are in force, so that what is read will be confirmed."""
+    """Returns whether inputs are in force, so that reads will be confirmed."""
     return bool(_held)
 
 
 def manifest_entries(inputs: Inputs) -> "Read":
-    """Returns what the manifest of a study says of what its runs read."""
+    """Returns the manifest's entries on the inputs of a study's runs."""
     return {
         "inputs": {
             name: _entry(each, "at", bytes=each.bytes)
@@ -164,9 +164,9 @@ def identified(scenario: Config) -> Tree:
 
 
 def finds(scenario: Config | None, inputs: Inputs) -> tuple[str, ...] | None:
-    """Returns the names of what a scenario's data set finds by itself.
+    """Returns the names of the files that a scenario's data set finds by itself.
 
-    None where it does not look for files, () where it has found none.
+    None where it needs no files, () where it has found none.
     """
     sets = [inputs.sets.get(_name(part), ()) for part in _sets(scenario)]
     return sets[0] if sets else None
@@ -175,8 +175,8 @@ def finds(scenario: Config | None, inputs: Inputs) -> tuple[str, ...] | None:
 def state(config: Config) -> tuple[tuple[str, str], ...]:
     """Returns names and digests of the files that a problem is made of.
 
-    What is remembered of a configuration holds for one state of its files. Empty where
-    no inputs are in force.
+    A remembered configuration is valid for one state of its files. Empty where no
+    inputs are in force.
     """
     if not _held:
         return ()
@@ -203,7 +203,7 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
     To be called when they have been read.
 
     Raises:
-        DataError: one line with the file, what is wrong and the remedy.
+        DataError: one line with the file, the fault and the remedy.
     """
     if not _held:
         return
@@ -214,7 +214,7 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
         if then.named.get(name) != each:
             raise DataError(
                 f"{each.at} must stay as it is while the study runs, but has changed "
-                f"since that began; put back what it held, then resume the study"
+                "since that began; restore its content, then resume the study"
             )
     for part, names in now.sets.items():
         gone = {*then.sets.get(part, ())} - {*names}
@@ -225,8 +225,8 @@ def confirm(config: object, key: str, read: Collection[str] = ()) -> None:
             )
     for path in sorted({*read} - paths):
         raise DataError(
-            f"{key} must say that it reads {path}; give its entry the type FilePath, "
-            f"or return it from located_files"
+            f"{key} must declare that it reads {path}; give its entry the type "
+            "FilePath, or return it from located_files"
         )
 
 

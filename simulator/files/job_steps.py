@@ -5,7 +5,7 @@ from jaxtyping import Int
 
 
 class JobSteps:
-    """Local steps of the jobs of a run: a job has those that hold when it reads.
+    """Local steps of the jobs of a run: a job has those valid when it reads.
 
     Attributes:
         most: Most local steps of a job, those of the algorithm.
@@ -17,7 +17,7 @@ class JobSteps:
         self._given: list[list[int]] = [[] for _ in range(num_clients)]
 
     def clear(self) -> None:
-        """Begins a run; jobs of one that is played again are given the same."""
+        """Begins a run; jobs of one that is simulated again get the same."""
         self.next = [self.most] * len(self.next)
 
     def change(self, steps: int) -> None:
@@ -35,12 +35,12 @@ class JobSteps:
         mine[job] = steps
 
     def of_job(self, client: int, job: int) -> int:
-        """Returns the steps that a job was given."""
+        """Returns the steps of a job."""
         return self._given[client][job]
 
     def of(
         self, clients: Int[np.ndarray, " J"], jobs: Int[np.ndarray, " J"]
     ) -> Int[np.ndarray, " J"]:
-        """Returns the steps that some jobs were given."""
+        """Returns the steps of some jobs."""
         pairs = zip(clients.tolist(), jobs.tolist(), strict=True)
         return np.array([self._given[c][j] for c, j in pairs], np.int32)

@@ -1,11 +1,11 @@
-"""The record between time and numerics: what happens to the learning state, in order.
+"""The record between time and training: changes of the learning state, in order.
 
 Shape letters: `T` rows, `W` workers of one row, `K` clients or workers.
 
 A timeline comes in chunks of rows. Each version of the learning state that a client
 reads is written once, when it is made, into a *register*; a register is freed when its
 version is no longer current and its last reader has committed. So there are at most
-jobs-in-flight + 1 registers, and a reader finds exactly what the record says it read.
+jobs-in-flight + 1 registers, and a reader finds exactly the recorded version.
 """
 
 from enum import Enum, IntEnum
@@ -27,7 +27,7 @@ SERVER = NO_WORKER
 
 
 class Kind(IntEnum):
-    """The kind of a row; `_EFFECTS` says what each of them does."""
+    """The kind of a row; `_EFFECTS` has the effects of each."""
 
     COMMIT = 0
     CONTRIBUTE = 1
@@ -39,8 +39,8 @@ class Kind(IntEnum):
     SEND = 6
     MERGE = 7
     READ = 8
-    """A job of which nothing comes, whose client has got the model: for algorithms that
-    remember what clients have."""
+    """A discarded job, whose client has got the model: for algorithms that remember
+    clients' models."""
 
 
 class Effect(NamedTuple):
@@ -54,7 +54,7 @@ class Effect(NamedTuple):
         first_sender: Place of the first of its workers that sends a message; a worker
             before it is the one that the row serves. Messages of rows that
             contribute are contributions, all others count as further uploads.
-        pairs: Whether its worker averages its model with that of its `peer`.
+        pairs: Whether its worker averages its model with its `peer`.
         mixes_all: Whether it mixes the models of all workers and names none.
         one_way: Whether a model goes from its second worker to its first, by way of a
             register.
@@ -93,7 +93,7 @@ COMMITS, PAIRS, FAILS = (
     for column in (_EFFECTS.commits, _EFFECTS.pairs, _EFFECTS.fails)
 )
 """Names of the kinds of rows that make a version, of those that average pairs, and of
-those of jobs of which nothing comes."""
+those of discarded jobs."""
 
 
 def effects(kind: Int[np.ndarray, " T"]) -> Effect:
@@ -146,7 +146,7 @@ class Incident(IntEnum):
     TIMED_OUT = 7
     """The server stopped waiting for it."""
     STOPPED = 8
-    """The server stopped its job; what was computed is lost."""
+    """The server stopped its job, whose computation is lost."""
     MISSED = 9
     """A job of an open system found no place or no client, and never started."""
 
@@ -169,34 +169,33 @@ class StopReason(Enum):
 
 
 SINCE = "no commit came after"
-"""Beginning of the words on a run that had stood still."""
+"""Beginning of the text on a run that had stood still."""
 TIMED = (StopReason.TIME, StopReason.RECORDING)
 """Ends at a moment, and not with a row."""
 
 
 class Rows(NamedTuple):
-    """Rows of a timeline: what happens to the learning state, in order.
+    """Rows of a timeline: changes of the learning state, in order.
 
     Attributes:
         time: Virtual seconds.
         kind: a `Kind`.
         node: Worker whose version advances: the server or, in gossip, a COMMIT's
             worker, an AVERAGE's initiator, a SEND's sender or a MERGE's receiver.
-        worker: Workers that take part. A REFRESH names first the worker whose batch is
-            about to be used, then those that upload again; an AVERAGE its initiator,
-            then the partner; a SEND and a MERGE the receiver, then the sender. None is
-            named by an AVERAGE_ALL, in which all take part, and by a COMMIT that only
-            applies what was contributed before.
+        worker: Workers that take part. A REFRESH names first the worker that will use
+            its batch, then those that upload again; an AVERAGE its initiator, then the
+            partner; a SEND and a MERGE the receiver, then the sender. None is named by
+            an AVERAGE_ALL, in which all take part, and by a COMMIT that only applies
+            what was contributed before.
         job: Number of each worker's job; keys its randomness.
         version: Commits applied before this row, of all workers together in gossip,
             where an averaging changes models but is no commit.
         read_version: Commits that had been applied to the state that the worker read.
-        read_slot: Register that holds what it read. Of an AVERAGE, the register that
-            the worker's new model is written to, or `NO_SLOT` while it has a job under
-            way; of a MERGE's receiver too, while its sender and that of a SEND have the
-            register of the message, `NO_SLOT` if it is lost. Of an AVERAGE_ALL, 0 in
-            the first place where all registers are written, `NO_SLOT` where everyone
-            has a job under way.
+        read_slot: Register of the version that it read. For an AVERAGE, the register
+            for the worker's new model, or `NO_SLOT` while its job is running; for a
+            MERGE's receiver too, while its sender and a SEND's have the register of the
+            message, `NO_SLOT` if it is lost. For an AVERAGE_ALL, 0 in the first place
+            where all registers are written, `NO_SLOT` where everyone's job is running.
         write_slot: Register that the new version is written to, or `NO_SLOT`.
         peer: Gossip partner, else `NO_WORKER`.
         round: Round of a round-based protocol.
@@ -222,11 +221,10 @@ class Rows(NamedTuple):
 class Jobs(NamedTuple):
     """Jobs that ended within a chunk, or were under way when the run ended.
 
-    They stand in the order in which they ended, whatever the chunks, and last those
-    that were under way.
+    They are in the order of their ends, in any chunks; running ones come last.
 
-    Times are virtual seconds; NaN for what had not happened. `uploads` counts the
-    messages that the client sent, repeats included.
+    Times are virtual seconds; NaN for later events. `uploads` counts the messages that
+    the client sent, repeats included.
     """
 
     client: Int[np.ndarray, " J"]
@@ -268,7 +266,7 @@ class Chunk(NamedTuple):
 
     `stop` is set on the last chunk of a run alone; where nothing could happen after it,
     `gone` counts the clients that never come again; `question` is the time, virtual
-    seconds, at which a world asks what all rows came to so far (`world.answers`).
+    seconds, at which a world needs the results of all rows so far (`world.answers`).
     """
 
     rows: Rows
@@ -284,12 +282,12 @@ def staleness(
     read_version: Int[np.ndarray, "..."],
     at_once: int | Int[np.ndarray, "..."] = 1,
 ) -> Int[np.ndarray, "..."]:
-    """Counts the commits between a read and the application of what came of it.
+    """Counts the commits between a read and the use of its result.
 
     Args:
         version: Commits applied before the row that applies it.
-        read_version: Commits applied to what was read.
-        at_once: Commits of a synchronous round of workers with models of their own.
+        read_version: Version that was read.
+        at_once: Commits of a synchronous round of workers, each with its own model.
             Each of them is a commit, but all have read the state before the round, so
             that none makes another one staler; 1 elsewhere.
 

@@ -1,4 +1,4 @@
-"""stalesim in one import: simulate, load, look, draw.
+"""stalesim in one import: simulate, load, analyse, draw.
 
 All public names of `simulator`, which simulates and reads studies, and of `analysis`,
 which reads studies and runs nothing. Names are imported when they are used.

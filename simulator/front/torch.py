@@ -89,10 +89,10 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
         """Returns the module's parameters at the start.
 
         Args:
-            seed: Seed of what PyTorch draws.
+            seed: Seed of PyTorch's generator.
 
         Raises:
-            TypeError: There is a module in place of what makes one.
+            TypeError: There is a module in place of a function that makes one.
         """
         if isinstance(self.module, torch.nn.Module):
             raise TypeError(

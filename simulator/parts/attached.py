@@ -22,9 +22,8 @@ if TYPE_CHECKING:  # processes of an extra import this alone
 FOLDER = Path(__file__).parents[1] / "extras"
 PACKAGE = "stalesim.simulator.extras"
 LISTED = "parts.csv"
-"""Table of the parts of a folder: in `parts` those of the core, in that of an extra
-its own. Of a new part a row with kind and module is written by hand;
-`docs/generate.py` completes it."""
+"""Table of the parts of a folder: in `parts` the core's, in an extra's folder its own.
+For a new part, write a row with kind and module; `docs/generate.py` completes it."""
 BASE = "*"
 """In place of a name: the row has the base class of all parts of its kind."""
 
@@ -36,7 +35,7 @@ class ListedPart(NamedTuple):
         kind: Kind of parts, such as `laws`.
         name: Name by which a scenario chooses the part, or `BASE`.
         where: Its class or record as `"module:name"`.
-        what: What it is, in a line.
+        what: Its description, in a line.
     """
 
     kind: str
@@ -71,18 +70,18 @@ class ExtraWorld(ABC):
 
 
 class Extra(NamedTuple):
-    """What an extra adds to the program. Its package has one, named `EXTRA`.
+    """The additions of an extra to the program. Its package has one, named `EXTRA`.
 
     Attributes:
         commands: Module with its commands, in a Typer program named `app`; "" for none.
         worlds: Kinds of worlds that it plays.
-        tables: Columns that it adds to tables of the trace, or tables of its own, with
-            type, unit and meaning of each column. A table of its own has the column
-            `run` before them; its rows are sorted by that and the next column.
-        growing: Tables of its own that grow with the horizon, so that `record: summary`
-            leaves them out.
-        outputs: Beginnings of the names of what its commands write into the folder of a
-            study, which is replaced along with it.
+        tables: Columns that it adds to tables of the trace, or new tables, with type,
+            unit and meaning of each column. A new table has the column `run` before
+            them; its rows are sorted by that and the next column.
+        growing: New tables that grow with the horizon, so that `record: summary` leaves
+            them out.
+        outputs: Prefixes of the names of its commands' files in the folder of a study,
+            which are replaced along with it.
     """
 
     commands: str = ""

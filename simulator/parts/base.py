@@ -1,4 +1,4 @@
-"""What a part of a scenario is: types and checks of its options, and its files."""
+"""The base of a scenario's components: types and checks of options, and files."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ from .own_code import Content
 
 @dataclass(frozen=True)
 class NamedPart:
-    """A part that is one row of a table: what there is to say of a metric or a figure.
+    """A part that is one row of a table: the description of a metric or a figure.
 
     Attributes:
         name: Word by which it is named; no other record of the kind has it.
@@ -69,18 +69,18 @@ class Rule(NamedTuple):
 
 
 class Reads(Enum):
-    """Marks an entry whose value names what a run reads; put into `Annotated`."""
+    """Marks an entry whose value names an input of a run; put into `Annotated`."""
 
     FILE = "file"
     RECORDING = "recording"
     """The folder of a recorded timeline."""
     FUNCTION = "function"
-    """A function of a module of the user's own; see `parts/functions.py`."""
+    """A function of a user's module; see `parts/functions.py`."""
 
 
 FilePath = Annotated[str, Field(json_schema_extra={"format": "file-path"}), Reads.FILE]
-"""A file that a run reads: in the working folder, or in the data folder. What it holds
-is a part of what the run is identified by."""
+"""A file that a run reads: in the working folder, or in the data folder. Its content is
+a part of the run's identity."""
 RecordingPath = Annotated[
     str,
     Field(min_length=1, json_schema_extra={"format": "directory-path"}),
@@ -90,7 +90,7 @@ RecordingPath = Annotated[
 
 
 MOST_CLIENTS = 1_000_000
-"""Clients or parties of a world: each has durations, jobs and rows of its own."""
+"""Most clients or parties of a world: each has its durations, jobs and rows."""
 NumClients = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 
 
@@ -99,8 +99,8 @@ class LocatedError(ScenarioError):
 
     Args:
         message: One line that begins with the dotted key of the entry.
-        keys: Keys of the entry, from the part of the scenario that was validated; by
-            default those that the message begins with.
+        keys: Keys of the entry, from the validated part of the scenario; by default
+            those that the message begins with.
     """
 
     def __init__(self, message: str, keys: tuple[str | int, ...] | None = None) -> None:
@@ -111,7 +111,7 @@ class LocatedError(ScenarioError):
 
 
 def refuse_booleans(key: str, value: object) -> None:
-    """Refuses true and false, alone or in a list, where numbers must stand.
+    """Refuses true and false, alone or in a list, where numbers are expected.
 
     Raises:
         LocatedError: there is one, at the key.
@@ -125,7 +125,7 @@ def refuse_booleans(key: str, value: object) -> None:
 
 
 class Config(BaseModel):
-    """A part of a scenario: immutable, and refusing keys that it does not know.
+    """A component of a scenario: immutable, and refusing unknown keys.
 
     Its schema is made when it is first used, not with the class: by then all parts of
     plug-ins are known.
@@ -159,35 +159,34 @@ class Config(BaseModel):
 
 
 OPEN = "scipy"
-"""Tag of the law that stands for every name that no other part has."""
+"""Tag of the law for every name that no other part has."""
 
 
 class Part(Config):
     """A part that a scenario chooses by its name.
 
-    `make` imports where it is called what a scenario's reader should not wait for, such
-    as JAX.
+    `make` imports late what would slow the reading of a scenario, such as JAX.
     """
 
     computed: ClassVar[bool] = False
-    """Whether what it makes comes from a function of the user's: then `made` tells by
-    what that is known."""
+    """Whether its product comes from a user's function: then `made` names its
+    source."""
     if TYPE_CHECKING:
         kind: Any = ""  # each part has a literal of its own, no subtype of `str` here
 
     def make(self, *facts: Any, **named: Any) -> Any:
-        """Returns what the part makes of some facts of a run."""
+        """Returns the part's product for some facts of a run."""
         raise NotImplementedError
 
     def located_files(self) -> Iterable[str | Path] | None:
-        """Returns the files that the part finds by itself; None if it looks for none.
+        """Returns the files that the part finds by itself; None if it needs none.
 
-        What its options name is no such file.
+        A file named by its options is not one of these.
         """
         return None
 
     def made(self) -> Content | None:
-        """Returns what a function of the user's makes, and words for it as its place.
+        """Returns the product of a user's function, and words for it as its place.
 
         None where there is no such function.
         """
@@ -206,14 +205,14 @@ def tag(part: type[Config] | NamedPart) -> str:
 
 
 def described(part: type[Config] | NamedPart) -> str:
-    """Returns what a part is, in a line."""
+    """Returns the description of a part, in a line."""
     if isinstance(part, NamedPart):
         return part.meaning
     return (part.__doc__ or "").strip().partition("\n")[0]
 
 
 NESTED = (Config, dict, list, tuple)
-"""Types that other configurations may stand in."""
+"""Types that may contain other configurations."""
 
 
 CALLED = re.compile(r"(?:^|_)(?:path|file|filename|folder|replay)s?$")
@@ -227,8 +226,8 @@ Named = tuple[tuple[str, ...], str, Reads]
 def named_files(config: object, *keys: str) -> Iterator[Named]:
     """Yields the files that a configuration names, in the order of its entries.
 
-    Entries are found by their type (`FilePath` and the like), wherever they stand:
-    in a law within a law, in a part of a plug-in.
+    Entries are found by their type (`FilePath` and the like), at any depth: in a law
+    within a law, in a part of a plug-in.
     """
     for inner, value, what in _entries(config):
         where = (*keys, inner)
@@ -254,7 +253,7 @@ def parts_within(config: object) -> Iterator[Config]:
 
 @cache
 def marks(config: type[Config]) -> tuple[tuple[str, Reads | None], ...]:
-    """Returns the entries of a class, and what each names of files, if anything."""
+    """Returns the entries of a class, and the files that each names, if any."""
     return tuple(
         (name, _mark((*field.metadata, field.annotation)))
         for name, field in config.model_fields.items()
@@ -264,7 +263,7 @@ def marks(config: type[Config]) -> tuple[tuple[str, Reads | None], ...]:
 def unmarked(config: type[Config]) -> str | None:
     """Returns an entry of a class that is called like a file and not marked as one.
 
-    Such a file would be no part of what a run is identified by.
+    Such a file would not be part of a run's identity.
     """
     return next(
         (

@@ -47,7 +47,7 @@ def parts(kind: str) -> tuple[type[Part] | NamedPart, ...]:
 
 
 def classes(kind: str, base: type[P]) -> tuple[type[P], ...]:
-    """Returns the parts of a kind, whose base class is given."""
+    """Returns the parts of a kind, by its base class."""
     every = (part for part in parts(kind) if isinstance(part, type))
     return tuple(part for part in every if issubclass(part, base))
 
@@ -104,7 +104,7 @@ def register(*modules: str | Path) -> None:
 
     Args:
         modules: Dotted names, or paths of .py files; `"__main__"` is a notebook or a
-            script itself, whose parts only its own process knows.
+            script itself, whose parts exist in its own process alone.
 
     Raises:
         UserError: a module cannot be imported, its parts are not as they should be, or
@@ -144,7 +144,7 @@ def _place(where: str) -> tuple[ModuleType, str]:
 
 
 class AnyPart:
-    """Stands in an annotation for all parts of a kind, of this package or plug-ins.
+    """Annotates an entry that takes all parts of a kind, of this package or plug-ins.
 
     The union is made when a scenario is first read, not with the scenario's classes: a
     plug-in may therefore import anything of the simulator.
@@ -164,7 +164,7 @@ class AnyPart:
 
 
 class AnyName:
-    """Stands in an annotation for the names of all records of a kind.
+    """Annotates an entry that takes the names of all records of a kind.
 
     Where something is read in a context of further names, they are known as well.
     """

@@ -60,8 +60,8 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "test_accuracy": ("accuracy", "acc"),
     "test_auc": ("AUC", "AUROC"),
 }
-"""Our words, with the place of keys, and for each what others write; a word that means
-several of ours is the one that may stand there."""
+"""stalesim's words, with the place of keys, and for each the words of others; a word
+with several meanings is the one that is allowed there."""
 
 KEYS = {
     "batch_size": ("batch",),
@@ -90,7 +90,7 @@ COMPLETED = {
     "FedAvgM": "optimizer: {kind: sgd, momentum: ...}",
     "FedAdam": "optimizer: {kind: adam}",
 }
-"""What has to be set so that our word is what another one means."""
+"""Entries to add so that a word of stalesim means the same as the other one."""
 
 
 def fields_words(known: Collection[str]) -> dict[str, str]:
@@ -118,7 +118,7 @@ for _place, _words in OTHERS.items():
     for _word in _words:
         SEARCHED.setdefault(plain(_word), {})[_place.rpartition(".")[2]] = _place
 SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
-"""What has to be set next to our word, for theirs as `plain` has them."""
+"""Entries to set next to stalesim's word, for others as `plain` has them."""
 
 
 JOINERS = "\u200c\u200d"
@@ -138,7 +138,7 @@ NOT_USERS = (
 )
 """Beginnings of the files of this program and of Python."""
 TAGS = ("kind", "law")
-"""Entries that say which part a mapping is."""
+"""Entries that name the kind of a mapping."""
 _ENDLESS = re.compile(r"(?<![^\s(])'[^']{201,}'|\S{401,}")
 """A long quotation, or a word that is longer than paths are."""
 
@@ -180,7 +180,7 @@ def shown(value: object) -> str:
 
 
 def printed(value: object) -> str:
-    """Returns a swept value in words, such as `lognorm(s=1.5 scale=2)`.
+    """Returns a swept value as text, such as `lognorm(s=1.5 scale=2)`.
 
     A law is its name and its parameters, without commas: those are between the values
     of a label.
@@ -219,7 +219,7 @@ def suggestion(
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
-    """Returns the known word that a given one means or looks most like, if any.
+    """Returns the known word that another one means or resembles most, if any.
 
     Capitals and signs between letters do not count, and other programs' words do.
     """
@@ -257,7 +257,7 @@ def advice(word: str, fields: Collection[str], *, at_top: bool) -> str:
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """Returns a number and what is counted by it, in the plural where it needs one."""
+    """Returns a number and its noun, in the plural where it needs one."""
     return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
@@ -304,9 +304,9 @@ def _is_shown(character: str) -> bool:
 class UserError(ValueError):
     """Something the user can put right; the command line prints it and exits 2.
 
-    Each argument says in one line what is wrong, where, and what to do: mostly one, of
-    a scenario with several mistakes one each. Of a name or value that would fill the
-    screen it has the beginning and the end.
+    Each argument is one line with the fault, its place and the remedy: mostly one, for
+    a scenario with several mistakes one each. A name or value that would fill the
+    screen is shortened to its beginning and end.
     """
 
     @property
@@ -331,4 +331,4 @@ class StudyError(UserError):
 
 
 class DamageError(StudyError):
-    """A file of a study that is not what was written: nothing follows from it."""
+    """A file of a study that is damaged: nothing follows from it."""

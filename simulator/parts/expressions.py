@@ -141,7 +141,7 @@ Quantity = Annotated[
 
 
 def depends_on_client(quantity: object) -> bool:
-    """Says whether a quantity is an expression in which the client's number stands.
+    """Returns whether a quantity is an expression with the client's number.
 
     Raises:
         ScenarioError: something in the expression is not allowed.

@@ -25,7 +25,7 @@ from .own_code import Content
 T = TypeVar("T")
 
 MEMORY = "memory"
-"""Stands for a module in the names of objects that were handed over."""
+"""Replaces a module in the names of objects from a Python program."""
 DRAWN = re.compile(rb"[0-9a-f]{32}")
 """Number of a packed class of a notebook, drawn in each process."""
 PACKING = ("__main__", "cloudpickle")
@@ -37,7 +37,7 @@ FunctionName = Annotated[
     Reads.FUNCTION,
     Rule('"module:function"', '"mine:build"'),
 ]
-"""A function, or an object, of a module of the user's own."""
+"""A function, or an object, of a user's module."""
 
 
 class UserFunction(NamedTuple):
@@ -61,13 +61,13 @@ class UserFunction(NamedTuple):
 
 
 Packed = tuple[bytes, Content]
-"""Bytes from which other processes make an object again, and what it is."""
+"""Bytes from which other processes restore an object, and its kind."""
 _handed_over: dict[str, tuple[object, Packed]] = {}
 """Objects by their names, `memory:...`, and the same for other processes."""
 
 
 def resolve(text: str, where: str) -> Any:
-    """Returns what a scenario names.
+    """Returns the object that a scenario names.
 
     Args:
         text: `"module:name"` or `"memory:NAME"`.
@@ -89,14 +89,14 @@ def resolve(text: str, where: str) -> Any:
     known = [each for each in vars(found) if not each.startswith("_")]
     if name not in vars(found):
         raise ScenarioError(
-            f"{where} must name something of the module {module!r}, got {name!r}; "
+            f"{where} must name an object of the module {module!r}, got {name!r}; "
             f"{suggestion(name, known)}"
         )
     return vars(found)[name]
 
 
 def content(text: str, where: str) -> Content:
-    """Returns what a scenario names, by its content.
+    """Returns the object that a scenario names, by its content.
 
     Of a module that is its file, or of a package all of them, as it was imported, and
     other modules of the user's own that it imports.
@@ -116,7 +116,7 @@ def content(text: str, where: str) -> Content:
 
 
 def digest_of(sha256: str, name: str, imports: Mapping[str, tuple[str, str]]) -> str:
-    """Returns the digest of what a module has under a name, as in `Content`."""
+    """Returns the digest of a module's object, as in `Content`."""
     return _sha256(f"{sha256}:{name}".encode(), *_digests(imports))
 
 
@@ -154,12 +154,12 @@ def keep(packed: dict[str, Packed]) -> None:
 
 
 def packed(names: Iterable[str]) -> dict[str, Packed]:
-    """Returns what other processes need of the objects among some names."""
+    """Returns the packed objects among some names, for other processes."""
     return {name: _handed_over[name][1] for name in names if name in _handed_over}
 
 
 def calling(text: str, where: str, call: Callable[[], T]) -> T:
-    """Calls a function of the user's; what it raises becomes one line.
+    """Calls a user's function; an error in it becomes one line.
 
     Raises:
         ScenarioError: With the first line of the error, and where it came up.
@@ -178,8 +178,8 @@ def calling(text: str, where: str, call: Callable[[], T]) -> T:
 def _known(text: str, where: str) -> tuple[object, Packed]:
     if text not in _handed_over:
         raise ScenarioError(
-            f"{where} must be an object of this program, got {text!r}, which was not "
-            f"handed over to it; pass it to simulate(...) again"
+            f"{where} must be an object of this program, got {text!r}, which it does "
+            "not have; pass it to simulate(...) again"
         )
     return _handed_over[text]
 

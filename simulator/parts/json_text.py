@@ -4,7 +4,7 @@ import json
 from typing import Any, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What a text in JSON, or in our YAML, may say."""
+"""Values of a text in JSON, or in stalesim's YAML."""
 
 Tree = dict[str, Any]
 """Nested mappings, lists, numbers and words, as JSON has them."""
@@ -14,7 +14,7 @@ of the largest study has some 3 million."""
 
 
 def loads(data: bytes, most: int = MOST_VALUES) -> Any:
-    """Returns what a JSON text says.
+    """Returns the value of a JSON text.
 
     Args:
         data: Text in UTF-8.

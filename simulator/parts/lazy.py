@@ -19,7 +19,7 @@ def attach(
     Args:
         package: Its name.
         file: Its `__init__.py`.
-        made: Makes of each name that is imported what the package has.
+        made: Makes the package's object of each imported name.
 
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`, sorted.

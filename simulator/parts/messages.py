@@ -1,4 +1,4 @@
-"""Turns what is wrong with a scenario into lines that help its author, one each."""
+"""Turns the mistakes of a scenario into lines that help its author, one each."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args, get_origin
@@ -36,7 +36,7 @@ MISMATCHES = (
     "string_type",
     "tuple_type",
 )
-"""Pydantic's errors that say only that a value is of another kind."""
+"""Pydantic's errors that report only that a value is of another kind."""
 
 RULES = {
     "bool_parsing": ("true or false", "write true or false"),
@@ -56,7 +56,7 @@ RULES = {
     "too_short": ("at least {min_length} long", "add an entry"),
     "tuple_type": ("a list", "write it as [first, second]"),
 }
-"""Pydantic's errors: what the value must be, and what to do."""
+"""Pydantic's errors: the rule of the value, and the remedy."""
 
 
 Mistake = tuple[Path, str]

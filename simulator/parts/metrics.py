@@ -1,8 +1,8 @@
-"""Metrics: what a model is evaluated by, one record each.
+"""Metrics of a model's evaluation, one record each.
 
-A record says everything that others ask of a metric: the function that computes it on
-the device, the table column, the label and limits in figures, which way is better, and
-what it needs. This package's are in `problem.metrics`; `parts/parts.csv` lists the
+A record has every property of a metric: the function that computes it on the device,
+the table column, the label and limits in figures, which way is better, and its
+requirements. This package's are in `problem.metrics`; `parts/parts.csv` lists the
 records, and plug-ins add theirs.
 """
 
@@ -24,13 +24,13 @@ NUMERICS = "stalesim.simulator.problem"
 
 @dataclass(frozen=True)
 class LossPart(NamedPart):
-    """What there is to say of a loss.
+    """The description of a loss.
 
     Attributes:
         function: `"module:function"` of outputs `[*w, C, S]` and targets, to a loss of
             each sample, `[*w, S]`: of classes `[*w, S]`, or of numbers `[*w, C, S]`,
             whose losses are meant over `C`.
-        targets: What it compares outputs with; `any` of a function of the user's own.
+        targets: Kind of targets; `any` for a user's function.
         two_classes: Whether it is of two classes alone.
         per_class: Whether two classes have two outputs as well; then a model of
             sequences may know more classes than the data have.
@@ -97,14 +97,14 @@ BINARY = LossPart(
 
 
 def facts(name: str) -> LossPart:
-    """Returns what there is to say of a loss; nothing of a function of the user's."""
+    """Returns the facts of a loss; nothing for a user's function."""
     records = catalogue.records("losses", LossPart)
     own = LossPart(name, name, targets="any")
     return next((record for record in records if record.name == name), own)
 
 
 def in_nats(name: str) -> bool:
-    """Says whether a problem's loss, as it is written, is a log-likelihood."""
+    """Returns whether a problem's loss, as it is written, is a log-likelihood."""
     return name == "auto" or facts(name).in_nats
 
 
@@ -117,10 +117,10 @@ counts, the largest epsilon that a client has spent, and joules of all clients."
 TAKEN = ("run", "time", "client", *QUANTITIES)
 """Names of other columns, and of quantities, that no metric may have."""
 OF_LOSS = "unit of the loss"
-"""Unit of a metric that is a loss; the problem says which that is."""
+"""Unit of a metric that is a loss; the problem has the loss."""
 NATS = "nats"
 SAID = ("fraction", "classes")
-"""Units that labels leave out, for the names of such metrics say them."""
+"""Units that labels leave out, because the names of such metrics contain them."""
 
 
 class Models(Enum):
@@ -140,7 +140,7 @@ class Takes(Enum):
 
 
 class Each(Enum):
-    """What a metric may have a number of, besides the mean that is its value."""
+    """The items, such as clients, over which a metric's value is the mean."""
 
     CLIENT = "client"
     LABEL = "label"
@@ -154,7 +154,7 @@ class ProblemFacts(NamedTuple):
         num_classes: Number of classes of the labels; 0 if targets are no classes.
         minimum: Whether the least value of the objective can be computed.
         likelihood: Whether the loss is a negative log-likelihood.
-        divided: Whether clients have rows of their own.
+        divided: Whether clients have different rows.
     """
 
     dataset: str
@@ -169,7 +169,7 @@ class Need:
     """A fact that a metric is computed from and that not every problem has.
 
     Attributes:
-        met: Function that says of `ProblemFacts` whether a problem has it.
+        met: Function of `ProblemFacts` that returns whether a problem has it.
         rule: What `evaluate.metrics` must obey, with `{name}` of the metric and the
             entries of `ProblemFacts`, and the remedy.
     """
@@ -184,8 +184,8 @@ def _has_two_classes(facts: ProblemFacts) -> bool:
 
 CLASSES = Need(
     attrgetter("num_classes"),
-    "must not have {name} for {dataset}, whose targets are no classes; take test_loss, "
-    "or a metric of your own",
+    "must not have {name} for {dataset}, whose targets are no classes; take "
+    "test_loss, or a custom metric",
 )
 TWO_CLASSES = Need(
     _has_two_classes,
@@ -222,7 +222,7 @@ BESIDES: dict[Models, str] = {
 
 
 class HasModels:
-    """An algorithm with models besides the one that is read out, for metrics."""
+    """An algorithm with other models than the evaluated one, for metrics."""
 
     @property
     def models(self) -> frozenset[Models]:
@@ -232,12 +232,12 @@ class HasModels:
 
 @dataclass(frozen=True)
 class Metric(NamedPart):
-    """Everything that is to be said of a metric.
+    """The full description of a metric.
 
     Attributes:
         name: Column of the table `evaluations`, and name in a scenario.
         compute: Function as `"module:function"`; it is imported when a run uses it and
-            is traced by JAX. It returns a number, of what `takes` says.
+            is traced by JAX. It returns a number, from the arguments of `takes`.
         takes: `OUTPUTS`: the function gets outputs and targets of the test rows, both
             with an axis of rows first; a single output of a row has no axis. `MODEL`:
             it gets the problem, the model and the outputs, of our own models of shape
@@ -255,9 +255,9 @@ class Metric(NamedPart):
         needs: Facts that a problem must have.
         of_run: Function as `"module:function"` that makes the value on the host, where
             it depends on a run's clients: of the mix of labels of each client `[K, C]`
-            and of what `compute` has found, a number for each label `[C]`. Empty where
+            and of the result of `compute`, a number for each label `[C]`. Empty where
             `compute` returns the value.
-        each: What the value is a mean over, with rows of a table of its own.
+        each: The items of the mean; each has a row of a separate table.
         meaning: Description of the column.
     """
 
@@ -276,8 +276,8 @@ class Metric(NamedPart):
     def __post_init__(self) -> None:
         if self.name in TAKEN:
             raise UserError(
-                f"a metric must have a name of its own, got {self.name!r}, which the "
-                f"tables and claims have already; rename it"
+                f"a metric must have a new name, got {self.name!r}, which tables and "
+                "claims already use; rename it"
             )
 
     @property
@@ -341,7 +341,7 @@ class Metric(NamedPart):
         return function_at(self.of_run, f"of_run of the metric {self.name}")
 
     def refuse(self, facts: ProblemFacts) -> None:
-        """Refuses a problem that lacks what the metric needs."""
+        """Refuses a problem that does not meet the metric's requirements."""
         for need in self.needs:
             if not need.met(facts):
                 rule = need.rule.format(name=self.name, **facts._asdict())
@@ -379,7 +379,7 @@ def find(name: str) -> Metric | None:
 
 
 def metric(name: str) -> Metric:
-    """Returns a metric, for what cannot be said without knowing it.
+    """Returns a metric, for a caller that needs its record.
 
     Raises:
         UserError: No metric of this package or a registered plug-in has the name.

@@ -1,7 +1,7 @@
 """The code of a user's own: a module, and every module of theirs that it imports.
 
-Imports are read from the source, wherever they stand in it, also within functions. Not
-seen are modules whose names are worked out while the program runs.
+Imports are read from the source, anywhere in it, also within functions. Modules whose
+names are computed at run time are not seen.
 """
 
 import ast
@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
-"""Folders of what is installed, and known by its version."""
+"""Folders of installed code, which is identified by its version."""
 PACKAGE = "__init__.py"
 THIS_PROGRAM = {"stalesim"}
 
 
 class Content(NamedTuple):
-    """The content of what a run is made of: a file, a function, a plug-in.
+    """The content of a run's inputs: a file, a function, a plug-in.
 
     Attributes:
         at: Its file or folder; of an object its class.
-        sha256: Digest of the content, and of the code that it is made by; "" for what
-            is in no file that can be read, as in a notebook.
+        sha256: Digest of the content, and of the code that it is made by; "" for
+            objects in no readable file, as in a notebook.
         bytes: Size, as far as it is noted.
         imports: File and SHA-256 of modules of the user's that it needs, by name.
         libraries: Installed modules that all these need, outermost names.
@@ -40,7 +40,7 @@ class Content(NamedTuple):
 
     @property
     def digests(self) -> dict[str, str]:
-        """Digests of the content, named "", and of its imports, wherever they lie."""
+        """Digests of the content, named "", and of its imports, at any depth."""
         imports = {name: digest for name, (_, digest) in self.imports.items()}
         return {"": self.sha256, **imports}
 
@@ -48,13 +48,13 @@ class Content(NamedTuple):
 def of(
     *names: str, installed: bool = False
 ) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
-    """Returns the code of modules and of what they import, and installed libraries.
+    """Returns the code of modules and of their imports, and installed libraries.
 
     That is file or folder, and SHA-256, of each module or package, by its name; and the
     outermost names of installed modules that these import, in order.
 
     Args:
-        names: Dotted names. Of a package all files count; imports are followed from
+        names: Dotted names. For a package all files count; imports are followed from
             those that are executed.
         installed: Whether the code of these names counts also where they are installed.
     """

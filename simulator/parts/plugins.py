@@ -55,7 +55,7 @@ def everything(
     """Returns the parts of every kind that plug-ins add, in the order of their names.
 
     Raises:
-        UserError: one line with the plug-in, what is wrong and the remedy.
+        UserError: one line with the plug-in, the fault and the remedy.
     """
     found: Plugins = {kind: {} for kind in known}
     owners = {(kind, name): "stalesim" for kind in known for name in known[kind]}
@@ -98,12 +98,12 @@ def named() -> list[str]:
 
 
 def command(name: str, folder: Path) -> str:
-    """Returns a command for a study, which imports what this process has imported."""
+    """Returns a command for a study, with the plug-ins of this process."""
     return " ".join(["stalesim", *map(shlex.quote, options()), name, str(folder)])
 
 
 def options() -> list[str]:
-    """Returns the options of the program that import what this process has imported."""
+    """Returns the options of the program for the plug-ins of this process."""
     given: list[str] = []
     for name in named():
         file = source(name).at  # of a package, its folder
@@ -112,7 +112,7 @@ def options() -> list[str]:
 
 
 def are_there(kinds: Iterable[str]) -> bool:
-    """Says whether a plug-in is named, or installed with entry points; imports none."""
+    """Returns whether a plug-in is named, or has entry points; imports none."""
     groups = {f"stalesim.{kind}" for kind in kinds}
     return bool(named()) or bool(groups & entry_points().groups)
 
@@ -249,8 +249,8 @@ def _given(module: ModuleType, name: str) -> Mapping[str, object]:
         remedy = "move that into a function"
     elif name == "__main__":
         remedy += (
-            "; what a notebook adds is known to its own process alone, so take "
-            "jobs=1, or write the part into a module"
+            "; a notebook's parts exist in its own process alone, so take jobs=1, or "
+            "write the part into a module"
         )
     raise UserError(
         f"module {shown(name)} must have a mapping {ATTRIBUTE}, got {got}; {remedy}"
@@ -305,7 +305,7 @@ def imported(name: str) -> ModuleType:
     found = getattr(module, "__file__", None)
     if path is not None and (found is None or not path.samefile(found)):
         raise UserError(
-            f"module {shown(name)} must have a name of its own, got {dotted!r}, which "
-            f"is {found or 'built into Python'}; rename the file"
+            f"module {shown(name)} must have a new name, got {dotted!r}, which is "
+            f"{found or 'built into Python'}; rename the file"
         )
     return module

@@ -1,4 +1,4 @@
-"""How far something is, in numbers and in words."""
+"""Progress, in numbers and in words."""
 
 import datetime as dt
 import time
@@ -18,12 +18,12 @@ class StudyProgress(NamedTuple):
     """How far a study is.
 
     Attributes:
-        fraction: Part that is done of what was left in this session, in [0, 1].
+        fraction: Fraction of the rest that this session has done, in [0, 1].
         ended: Runs that have ended, those of earlier sessions among them.
         runs: Runs of the study.
         at: Label of a run under way; "" while none is known.
         commits: Commits that were made in this session.
-        failed: Runs among those that have ended which failed.
+        failed: Failed runs among those that have ended.
         at_most: Whether there may be fewer runs, as some may prove needless.
     """
 
@@ -36,7 +36,7 @@ class StudyProgress(NamedTuple):
     at_most: bool = False
 
     def counted(self) -> str:
-        """Returns how many runs have ended and failed, and one under way.
+        """Returns how many runs have ended and failed, and one that is running.
 
         Of one run there is nothing to count.
         """
@@ -63,9 +63,9 @@ class Speed:
         self._commits = self._measured.add_task("", total=None)
 
     def words(self, now: StudyProgress) -> str:
-        """Returns runs, speed and time left in words, as far as they are known.
+        """Returns runs, speed and remaining time as text, as far as they are known.
 
-        What is compiled before anything is done does not count.
+        Compilation before the first result does not count.
         """
         self._measured.update(self._part, completed=now.fraction)
         self._measured.update(self._commits, completed=now.commits)

@@ -1,4 +1,4 @@
-"""Accountants: what the releases of one client add up to, at a delta.
+"""Accountants: the sum of one client's releases, at a delta.
 
 ==========  ============================================  ==================  =========
 name        composition                                   releases            formal
@@ -92,7 +92,7 @@ class Accountant(abc.ABC):
                 epsilons; at any delta the result is at most that sum.
 
         Returns:
-            epsilon >= 0; zero before any release, inf where nothing can be said.
+            epsilon >= 0; zero before any release, inf without a bound.
 
         Raises:
             UserError: `delta` is not within [0, 1).
@@ -235,8 +235,8 @@ class Pld(Accountant):
 class Gdp(Accountant):
     """Gaussian differential privacy, of which `gdp` holds the formulas.
 
-    Exact at sampling ratio 1. Below it is a central-limit value that can lie under the
-    true epsilon, and `formal` says so; or the value at ratio 1 where that is smaller.
+    Exact at sampling ratio 1. Below it is a central-limit value that can be below the
+    true epsilon, as `formal` shows; or the value at ratio 1 where that is smaller.
 
     Source: Dong, Roth and Su (2019), Corollaries 2.13, 3.3 and 5.4.
     """

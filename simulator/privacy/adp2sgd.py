@@ -17,8 +17,8 @@ noise for an epsilon of 10 in the published setting leaves two data sets more th
 apart, at the same delta (tests/evidence/test_accounting.py).
 
 Lemma 2 has two conditions. Whether they hold is a result, not an error: where one fails
-epsilon is inf, and `why` says which. All takes gradients as bounded by G (A-03). z is
-the noise over the sensitivity, gamma the subsampling rate, alpha the order.
+epsilon is inf, and `why` names it. All takes gradients as bounded by G (A-03). z is the
+noise over the sensitivity, gamma the subsampling rate, alpha the order.
 
 Source: Xu, Zhang and Wang, A(DP)2SGD (2020), section 4 and its appendix; Mironov
 (2017); decisions (A-) are in evidence/pages/decisions.md.
@@ -110,13 +110,13 @@ class GossipSetting:
 def sensitivity(
     lipschitz: float, batch: int, on: On, reading: Reading = "consistent"
 ) -> float:
-    """Computes how far a batch's gradient moves when one sample is replaced.
+    """Computes the change of a batch's gradient when one sample is replaced.
 
     Args:
         lipschitz: G, bound of one sample's gradient, > 0.
         batch: B, >= 1.
         on: Gradient that is released.
-        reading: `paper` has 2 G / B for both, which is that of the mean.
+        reading: `paper` has 2 G / B for both, which is the mean's.
 
     Source: A(DP)2SGD, Theorem 2; A-02.
     """
@@ -163,12 +163,12 @@ class Conditions(NamedTuple):
 
     @property
     def lack(self) -> float:
-        """The larger of what both lack."""
+        """The larger of the shortfalls of both."""
         return max(LEAST_VARIANCE - self.variance, self.order - self.largest_order)
 
     @property
     def why(self) -> str:
-        """Empty, or what the failed conditions ask for and what there is."""
+        """Empty, or the failed conditions with their values."""
         got = "none" if math.isnan(self.order) else f"{self.order:.4g}"
         said = {
             "noise": f"noise: sigma^2 / sensitivity^2 must be >= {LEAST_VARIANCE}, "
@@ -252,7 +252,7 @@ class SufficientNoise(NamedTuple):
 
 
 def theorem2(setting: GossipSetting, epsilon: float, mu: float) -> SufficientNoise:
-    """Computes the noise that Theorem 2 asks for, and whether equation 7 holds.
+    """Computes the noise of Theorem 2, and whether equation 7 holds.
 
     Raises:
         UserError: an argument is out of its range; a failed condition is a result.
@@ -273,7 +273,7 @@ def least_noise(
     """Finds the mu with the least noise among those for which equation 7 holds.
 
     Returns:
-        The noise and "", or None and a sentence that says why no mu is admissible.
+        The noise and "", or None and a sentence on why no mu is admissible.
 
     Raises:
         UserError: an argument is out of its range.

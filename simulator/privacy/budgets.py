@@ -1,6 +1,6 @@
 """Budgets: the noise, or the number of releases, that an epsilon allows.
 
-And what every accountant says of such noise.
+It also has every accountant's opinion of such noise.
 """
 
 import math
@@ -16,7 +16,7 @@ from .releases import CONTRIBUTION, SAMPLE, Gaussian, Laplace, Pure, Release
 MOST = 10**9
 """Releases that `releases_within` counts up to."""
 MOST_CALIBRATED = 10**8
-"""Releases that noise is found for: the optimal composition takes seconds for them."""
+"""Releases in a search for noise: the optimal composition takes seconds for them."""
 MOST_OF = {"pld": 10**5}
 """Limits of accountants that take as long for fewer releases: loss distributions grow
 with their number."""
@@ -171,7 +171,7 @@ def calibrated(
 def opinions(
     release: Release, releases: int, delta: float, accountant: str
 ) -> Iterator[tuple[str, float | None, bool]]:
-    """Yields what each accountant says of equal releases that it can account for.
+    """Yields the result of each accountant for equal releases that it can account for.
 
     That is its name; epsilon, infinite where it has no bound, None where its library is
     not installed; and whether that is proved. A slow one is left out of many releases,
@@ -193,7 +193,7 @@ def opinions(
 
 
 def protects(sampling_ratio: float) -> str:
-    """Returns what these epsilons protect."""
+    """Returns the protected unit of these epsilons."""
     sample = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
     if sampling_ratio != 1:
         return sample

@@ -11,7 +11,7 @@ gdp_linear     p^2 / z^2: the paper's rule, which under-noises
 =============  =================================================================
 
 At sampling ratio p = 1 every form is 1 / z^2, the exact composition of Gaussians, which
-bounds every ratio. Below 1 the first two are central-limit approximations (they can lie
+bounds every ratio. Below 1 the first two are central-limit approximations (they can be
 below the exact level), or 1 / z^2 where that is smaller, and the third is the limit of
 both for large z.
 
@@ -51,7 +51,7 @@ _COEFFICIENTS = np.array(
 def increments(
     multipliers: Numbers, sampling_ratio: float, form: Form
 ) -> Float[np.ndarray, "..."]:
-    """Computes what each release adds to mu squared.
+    """Computes the increment of mu squared by each release.
 
     Args:
         multipliers: z of each release, >= 0; zero (no noise) and anything so small

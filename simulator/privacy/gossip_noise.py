@@ -1,4 +1,4 @@
-"""The noise of A(DP)2SGD, and what a worker's gradient with it releases. No JAX here.
+"""The noise of A(DP)2SGD, and the release of a worker's gradient with it. No JAX.
 
 Whatever workers exchange depends on their data through noisy gradients alone, so that a
 release is one gradient, however often its worker's model is sent.
@@ -33,8 +33,8 @@ class Noise(Config):
     """Whether `sigma` is of the noise on the sum of a batch's gradients, as the
     experiments have it, or on their mean, as Theorem 2 does (A-01)."""
     sensitivity: Literal["consistent", "paper"] = "consistent"
-    """Sensitivity that accountants assume of what gets the noise: 2 G of a sum
-    and 2 G / B of a mean, or 2 G / B of either (A-02)."""
+    """Accountants' sensitivity of the noisy quantity: 2 G of a sum and 2 G / B of a
+    mean, or 2 G / B of either (A-02)."""
     clip: Literal["none", "sample"] = "none"
     """Whether each sample's gradient is clipped to norm G; without that G is but
     assumed, and nothing is guaranteed (A-03)."""
@@ -70,11 +70,11 @@ class Budget(Config):
 
 
 def sigma_of(noise: Noise, num_samples: Sequence[int], batch: int) -> float:
-    """Returns the standard deviation that is stated, or that Theorem 2 asks for.
+    """Returns the standard deviation, as set or by Theorem 2.
 
     Returns:
-        That of the gradient which gets the noise. With the paper's sensitivity, what
-        the theorem has for the mean is taken as it is for the sum (A-02).
+        The noisy gradient's standard deviation. With the paper's sensitivity, the
+        theorem's value for the mean is taken unchanged for the sum (A-02).
 
     Raises:
         ScenarioError: no noise is admissible for the budget.

@@ -1,11 +1,11 @@
 """The release of one message of each client, by its noise and its batches. No JAX.
 
 A release is *formal* where the epsilon is proved for the client's own data; else it is
-the paper's own accounting, and `why` says what is missing. Adjacent data sets differ by
-one replaced sample of a client (all of its samples, where whole contributions are
-clipped). No release counts on others, on who is asked, or on when a client sends.
+the paper's own accounting, and `why` names the gap. Adjacent data sets differ by one
+replaced sample of a client (all of its samples, where whole contributions are clipped).
+No release relies on others, on client selection, or on sending times.
 
-How often a sample can be in a batch decides what its replacement moves:
+The possible occurrences of a sample in a batch decide the effect of its replacement:
 
 ============  ===========================  ============================================
 sampling      occurrences of a sample      what follows
@@ -49,7 +49,7 @@ NAMES = {
 
 
 def described(guarantees: Sequence[Guarantee]) -> dict[str, object]:
-    """Returns the clients' noise, what it protects, if it is proved, and why."""
+    """Returns the clients' noise, its protected unit, whether it is proved, and why."""
     unproved = [guarantee for guarantee in guarantees if not guarantee.formal]
     first = (unproved or list(guarantees))[0]
     return {

@@ -1,4 +1,4 @@
-"""Counts what every client has sent by each evaluation, and says what that costs.
+"""Counts every client's messages by each evaluation, and computes their cost.
 
 A release is a message that was *sent*, applied or not: a lossy link, a rejection or a
 crash after sending lowers nothing, and sending the same message again adds nothing.
@@ -39,7 +39,7 @@ class CommitCosts:
     def add(
         self, client: Int[np.ndarray, " J"], commit: Int[np.ndarray, " J"]
     ) -> Int[np.ndarray, " J"]:
-        """Returns what each message counts: 2 j - 1 of its client's j-th in a commit.
+        """Returns the count of each message: 2 j - 1 for its client's j-th in a commit.
 
         Args:
             client: Sender of each message, from 0.
@@ -111,7 +111,7 @@ class Ledger:
 
         Args:
             client: Sender of each message, from 0; once for each that it counts as.
-            sent_time: Virtual seconds; NaN for what was never sent.
+            sent_time: Virtual seconds; NaN for messages that were never sent.
         """
         sent = ~np.isnan(sent_time)
         client = np.concatenate([self._client, client[sent]])
@@ -124,7 +124,7 @@ class Ledger:
     def counts(self) -> Int[np.ndarray, "E K"]:
         """Returns the messages sent by each evaluation.
 
-        The last evaluation counts all of the run, also what was sent after it.
+        The last evaluation counts all of the run, also messages after it.
         """
         if not self._times:
             return np.zeros((0, len(self.guarantees)), np.int64)
@@ -199,7 +199,7 @@ class Ledger:
 
 
 def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
-    """Refuses accountants that cannot account for what is released.
+    """Refuses accountants that cannot account for the releases.
 
     Raises:
         UserError: saying which and why.
@@ -216,7 +216,7 @@ def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
 
 
 def limits(guarantees: Sequence[Guarantee], budget: Calibrated) -> tuple[int, ...]:
-    """Returns how many messages each client may send within a budget.
+    """Returns the number of messages of each client within a budget.
 
     Raises:
         ScenarioError: a client may send none.

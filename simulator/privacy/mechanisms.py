@@ -17,8 +17,8 @@ Each takes a key and a scale for each gradient. A scale is >= 0, in the gradient
 units; zero adds exactly nothing.
 
 The laws are those of real numbers. Uniforms have 32 bits (24 in float32), so normal
-coordinates end at 5.4 (float32) or 6.3 (float64) standard deviations; what a real
-deployment loses to rounding (Mironov, 2012) is not modelled.
+coordinates end at 5.4 (float32) or 6.3 (float64) standard deviations; the loss of a
+real deployment to rounding (Mironov, 2012) is not modelled.
 """
 
 import math
@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float, Key
 from .noise import Words, threefry
 
 COORDINATES, RADIUS, ODD = 0, 1, 2
-"""Rows of counters: what a key's draws are for."""
+"""Rows of counters: the purposes of a key's draws."""
 
 _WIDTH, _CHUNKS = 512, 8
 """XLA splits a longer sum among CPU threads, which costs ten times the sum where the
@@ -38,7 +38,7 @@ cores are busy: 130 against 10 microseconds at 7,850 dimensions."""
 
 
 Noised = tuple[Float[Array, "*c p"], Float[Array, "*c"]]
-"""A gradient with noise, and the l2 norm of what was added."""
+"""A gradient with noise, and the l2 norm of the noise."""
 
 
 def laplace(
@@ -75,8 +75,8 @@ def spherical_laplace(
     2 microseconds at p = 785 and 10 at 7,850, where g takes 7 and 90;
     `jax.random.gamma`, exact by rejection, takes 4 to 11 at any p.
 
-    Source: the density is that of MAPA's Theorem 1 (M-01, reading A) and of Chaudhuri,
-    Monteleoni and Sarwate (2011), Algorithm 1; the mixture is that of Gomez,
+    Source: the density is from MAPA's Theorem 1 (M-01, reading A) and Chaudhuri,
+    Monteleoni and Sarwate (2011), Algorithm 1; the mixture is from Gomez,
     Gomez-Villegas and Marin (1998) for the exponential power law with exponent 1/2.
     """
     num, dtype = gradient.shape[-1], gradient.dtype

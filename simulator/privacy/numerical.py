@@ -7,8 +7,8 @@ sensitivity in loss distributions but not in Renyi divergences, whereas a `Relea
 in units of the sensitivity claimed.
 
 A client that draws its samples releases a mixture: the same subsets with the same
-chances on both of two adjacent data sets. Divergences are jointly quasi-convex, so what
-bounds a release of all samples bounds one of any share. The bounds for a draw cross
+probabilities on both of two adjacent data sets. Divergences are jointly quasi-convex,
+so a bound for a release of all samples holds for any share. The bounds for a draw cross
 that one at large shares; the smaller counts.
 
 Source: van Erven and Harremoes, Renyi Divergence and Kullback-Leibler Divergence

@@ -1,9 +1,9 @@
 """Accountants that a scenario may name, one record each.
 
-A record says what others ask of an accountant before any release: the noise that it can
+A record has an accountant's properties before any release: the noise that it can
 account for, and whose releases it counts. The class itself, which imports SciPy and
-dp-accounting, is named as text. `parts/parts.csv` lists the records, and plug-ins
-add theirs.
+dp-accounting, is a name in text. `parts/parts.csv` lists the records, and plug-ins add
+theirs.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AccountantPart(NamedPart):
-    """Everything that is to be said of an accountant.
+    """The full description of an accountant.
 
     Attributes:
         name: Name in `privacy.accountants`, and in the table `privacy`.
@@ -40,7 +40,7 @@ class AccountantPart(NamedPart):
     slow: bool = False
 
     def accounts_for(self, law: str) -> bool:
-        """Says whether it can account for noise of a law."""
+        """Returns whether it can account for noise of a law."""
         return self.gaussian if law == "gaussian" else self.pure
 
     def make(self) -> "Accountant":

@@ -1,4 +1,4 @@
-"""Releases: what one message tells of a client's data, as an accountant sees it.
+"""Releases: the information on a client's data in one message, as accountants see it.
 
 A release is counted when it is sent, applied or not. Its noise multiplier is the scale
 of the noise over the sensitivity *under the adjacency that is claimed*: clipping b
@@ -30,14 +30,14 @@ add-or-remove adjacency."""
 SAMPLE = "one sample of one client, replaced"
 CONTRIBUTION = "one client's whole contribution, replaced"
 FEATURES = "one sample's features at one client, replaced"
-"""What an epsilon protects: the difference between adjacent data sets."""
+"""Protected units of an epsilon: the difference between adjacent data sets."""
 
 _LARGE = 500.0
 """Above this epsilon amplification is not worth its overflow."""
 
 
 class Release(ABC):
-    """What one message tells of a client's data, and what it is to dp-accounting.
+    """The information on a client's data in one message, and its form in dp-accounting.
 
     It is hashable, and equal to releases that cost the same.
     """
@@ -200,9 +200,9 @@ class Pure(Release):
 class Laplace(Pure):
     """A release with independent Laplace noise on every coordinate.
 
-    Its privacy loss is that of one coordinate moved by the whole l1 sensitivity, which
-    dominates any split of the move over coordinates; RDP and PLD use it at sampling
-    ratio 1 and fall back on `Pure` below.
+    Its privacy loss equals the loss of one coordinate moved by the whole l1
+    sensitivity, which dominates any split of the move over coordinates; RDP and PLD use
+    it at sampling ratio 1 and fall back on `Pure` below.
 
     Attributes:
         epsilon: l1 sensitivity over the noise's scale, > 0; inf protects nothing.
@@ -230,11 +230,11 @@ class Guarantee:
     Attributes:
         release: Release as accountants count it.
         formal: Whether it is proved, or a paper's own accounting.
-        why: A sentence: what the proof is, or what it lacks.
-        mechanism: Law of the noise, and what is clipped.
-        protects: What differs between the data sets that epsilon is of.
-        by_commit: Whether it is that of a commit with one message of the client: the
-            noise is on sums, and m messages in one count as m^2 (`ledger.CommitCosts`).
+        why: A sentence: the proof, or its gap.
+        mechanism: Law of the noise, and the clipped quantity.
+        protects: The difference between epsilon's data sets.
+        by_commit: Whether it is for a commit with one message of the client: the noise
+            is on sums, and m messages in one count as m^2 (`ledger.CommitCosts`).
     """
 
     release: Release
@@ -247,12 +247,12 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What an algorithm's noise was calculated for; runs end before more is sent.
+    """The budget that determined an algorithm's noise; runs end before exceeding it.
 
     Attributes:
-        key: Dotted key of the scenario where it stands.
-        releases: Messages of each client, where none of the next three are given.
-        epsilon: Epsilon that a client may spend, by an accountant of its own messages.
+        key: Its dotted key in the scenario.
+        releases: Messages of each client, where none of the next three are set.
+        epsilon: Most epsilon of a client, by an accountant of its own messages.
         delta: Delta that it holds with.
         accountant: Name of the accountant.
         in_all: Messages of all clients together.

@@ -1,4 +1,4 @@
-"""The learning problem: batches, losses, metrics, and what a model makes of them.
+"""The learning problem: batches, losses, metrics, and models' outputs.
 
 - `sampler`: the samples of each job, keyed.
 - `horizontal`, `vertical`: a problem divided by rows, or by columns, also between two

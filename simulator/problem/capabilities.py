@@ -1,9 +1,8 @@
-"""Capabilities: what some algorithms answer besides what all do. No JAX.
+"""Capabilities: answers of some algorithms beyond those of all. No JAX.
 
-A part inherits from those that it has. Others ask for a capability, never for a part:
-`isinstance(algorithm, HasStages)`. Those of protocols are in
-`world.protocol_abilities`; one more is at home where it is asked for:
-`metrics.HasModels`.
+A part inherits from those that it has. Callers check for a capability, never for a
+part: `isinstance(algorithm, HasStages)`. Those of protocols are in
+`world.protocol_abilities`; one more is where it is used: `metrics.HasModels`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AveragesModels:
-    """An algorithm whose workers average models of their own."""
+    """An algorithm whose workers average their own models."""
 
     pushes: ClassVar[bool] = False
     """Whether models are shared out as in push-sum, which directed graphs need."""
@@ -30,7 +29,7 @@ class DividesRows:
 
     @property
     def beyond_gradients(self) -> tuple[str | int, ...]:
-        """Keys of what clients do more than to add up gradients; none if nothing.
+        """Keys by which clients do more than add up gradients; none if nothing.
 
         Then a function of the user's cannot make these in their place.
         """
@@ -41,15 +40,15 @@ class KeepsStatistics:
     """Workers keep the running statistics of layers that normalise batches."""
 
     def check_model(self, counts: ModelCounts) -> None:
-        """Refuses models of which only their arrays tell what they keep.
+        """Refuses models whose arrays do not show their statistics.
 
         Raises:
-            ScenarioError: What the model keeps does not go with an option.
+            ScenarioError: The model's statistics do not go with an option.
         """
 
 
 class NoisyMessages:
-    """An algorithm that may clip what clients send, add noise, or end by a budget."""
+    """An algorithm that may clip clients' messages, add noise, or end by a budget."""
 
     @property
     def clips_samples(self) -> bool:
@@ -74,7 +73,7 @@ class NoisyMessages:
     def guarantees(
         self, num_samples: Sequence[int], batch: int, num_weights: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases; nothing without noise.
+        """Returns the guarantee of one message of each client; none without noise.
 
         Args:
             num_samples: n of each client.
@@ -112,15 +111,14 @@ class StoresEmbeddings:
 class SumsOutputs:
     """The parties' models meet in a sum of outputs.
 
-    There is no bias besides their weights, and the objective may be that of transfer
-    learning.
+    There is no bias besides their weights; the objective may be transfer learning's.
     """
 
 
 class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
-    """A chain of stages, and what follows from these.
+    """A chain of stages, and its consequences.
 
-    Its clients' contributions have losses and norms, which a world may ask for.
+    Its clients' contributions have losses and norms, for worlds that need them.
     """
 
     @cached_property
@@ -134,7 +132,7 @@ class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
 
     @property
     def remembers_reads(self) -> bool:
-        """Whether it remembers what each client has got, also of jobs that fail."""
+        """Whether it remembers each client's model, also of jobs that fail."""
         raise NotImplementedError
 
     @property
@@ -152,13 +150,13 @@ class HasStages(DividesRows, KeepsStatistics, NoisyMessages):
         raise NotImplementedError
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what each client is besides one of many, of a run with this seed.
+        """Returns the role of each client in a run with this seed.
 
-        Nothing where all are alike.
+        Nothing where all are equal.
         """
         raise NotImplementedError
 
 
 def noise_of(algorithm: "Algorithm") -> NoisyMessages:
-    """Returns what an algorithm says of its messages' noise: nothing where none is."""
+    """Returns an algorithm's facts on its messages' noise: nothing without any."""
     return algorithm if isinstance(algorithm, NoisyMessages) else NoisyMessages()

@@ -32,7 +32,7 @@ class ByColumn(Horizontal):
     def make(self, dataset: Dataset, seed: int) -> Shares:
         """Returns groups of rows that are successive in the order of the feature.
 
-        Rows with equal values are in one group. Each border lies between two values, as
+        Rows with equal values are in one group. Each border is between two values, as
         near as possible to the border of groups of equal size. Nothing is random.
         """
         index = self._index(dataset)

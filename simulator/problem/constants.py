@@ -1,4 +1,4 @@
-"""The constants of an objective that step sizes by theory ask for. No JAX."""
+"""The constants of an objective in theoretical step sizes. No JAX."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -18,9 +18,9 @@ def _unmeasured() -> "Estimates":
 
 
 class Constants(NamedTuple):
-    """What a rule may ask of the problem as `data`; None where that is not known.
+    """Facts on the problem for a rule, as `data`; None for unknown ones.
 
-    What takes time to find out may be a function, which `measured` calls.
+    A slow fact may be a function, which `measured` calls.
 
     Attributes:
         smoothness: L of the objective's gradient.
@@ -42,7 +42,7 @@ class Constants(NamedTuple):
 
 
 def measured(constant: Known | Callable[[], Known]) -> Known:
-    """Returns a constant, by calling it if it is still to be found out."""
+    """Returns a constant, by calling it if it is a function."""
     return constant() if callable(constant) else constant
 
 

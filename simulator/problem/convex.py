@@ -16,7 +16,7 @@ def smoothness(
     """Bounds the Lipschitz constant of the regularised objective's gradient.
 
     The Hessian of the cross-entropy in the logits is at most 1/4 (sigmoid) or 1/2
-    (softmax); that of its second-order Taylor form (taylor) is 1/4.
+    (softmax); the Hessian of its second-order Taylor form (taylor) is 1/4.
     """
     return _smoothness(_extended(x, bias=bias), loss, l2)
 

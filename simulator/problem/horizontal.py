@@ -18,8 +18,8 @@ class HorizontalProblem(eqx.Module):
 
     Attributes:
         x: Training features of all clients, as inputs of the model.
-        y: Training targets of any shape: classes, one a row or one for each of its `L`
-            frames, or numbers.
+        y: Training targets of any shape: classes, one per row or one for each of its
+            `L` frames, or numbers.
         x_test: Test features.
         y_test: Test targets; of classes of frames frame after frame.
         l2: Coefficient of the regulariser of all weights but biases.
@@ -91,8 +91,8 @@ class HorizontalProblem(eqx.Module):
             x: Features of the batch.
             y: Targets.
             present: Whether a row is no padding.
-            key: Key of what training draws, such as dropout; None of a model that draws
-                nothing, and where the model is only measured.
+            key: Random key of training, such as dropout; None for a model without any,
+                and where the model is only measured.
         """
         if key is None:
             return self._reduced(self.model.apply(weights, x), y, present)
@@ -171,7 +171,7 @@ class HorizontalProblem(eqx.Module):
     def evaluate(
         self, weights: Float[Array, "..."], metrics: tuple[str, ...]
     ) -> dict[str, Array]:
-        """Returns the asked metrics of a model."""
+        """Returns the requested metrics of a model."""
         return losses.measure(
             self, weights, self.model.apply(weights, self.x_test), metrics
         )

@@ -176,7 +176,7 @@ class Learning:
 
 @cached_by_content
 def learning(config: "Problem", precision: str = "float32") -> Learning:
-    """Returns what a problem's runs learn, once for all that share it.
+    """Returns the learning problem of runs, once for all that share it.
 
     Raises:
         DataError: As in `dataset`.
@@ -243,7 +243,7 @@ class Shares(NamedTuple):
         pools: Sample ids of each client, or one pool that all clients draw from.
         num_samples: Samples of each client, K numbers.
         num_features: Columns of each client, K numbers.
-        labels: What the data call each client; empty where they do not.
+        labels: The data's name of each client; empty without names.
         paired: Columns of the clients' table that show why each has its share: K
             numbers each; none where nothing pairs shares with clients.
     """

@@ -1,9 +1,8 @@
 """Losses of samples, their sum or mean over a batch, and metrics of a model.
 
-Outputs stand in one of two layouts. Models of this package have outputs first and
-samples last, `[C, S]`, of rows with positions all positions of the first row, then of
-the second; that is faster. A function of the user's own gets them as users write them,
-rows first.
+Outputs have one of two layouts. Models of this package have outputs first and samples
+last, `[C, S]`, of rows with positions all positions of the first row, then of the
+second; that is faster. A user's function gets them as users write them, rows first.
 """
 
 import math
@@ -32,7 +31,7 @@ class OwnLoss(NamedTuple):
         name: Name of the function, `"module:function"`.
         function: Function of outputs and targets, rows first, to a loss of each row.
         positions: Shape of the positions of a row, where outputs are `[C, S]` of all
-            positions; None where outputs stand as a model of the user's own gives them.
+            positions; None where a custom model's outputs are used unchanged.
     """
 
     name: str
@@ -41,7 +40,7 @@ class OwnLoss(NamedTuple):
 
 
 Loss = str | OwnLoss
-"""The name of a record of the catalogue, or a loss of the user's own."""
+"""The name of a record of the catalogue, or a custom loss."""
 
 
 def of_form(form: OutputForm, *, as_given: bool) -> Loss:
@@ -49,7 +48,7 @@ def of_form(form: OutputForm, *, as_given: bool) -> Loss:
 
     Args:
         form: The outputs that the loss takes, and its name.
-        as_given: Whether outputs stand as a model of the user's own gives them.
+        as_given: Whether a custom model's outputs are used unchanged.
 
     Raises:
         ScenarioError: There is no such function.
@@ -72,7 +71,7 @@ def per_sample(
 
     Args:
         loss: The loss.
-        outputs: Outputs `[*w, C, S]`; of a loss of one's own anything, samples first.
+        outputs: Outputs `[*w, C, S]`; for a custom loss anything, samples first.
         targets: Classes `[*w, S]`; numbers, and those of losses of one's own,
             `[*w, S, ...]`.
     """
@@ -87,15 +86,15 @@ def per_sample(
 
 
 def by_position(loss: Loss) -> bool:
-    """Says whether a position of a row, such as a frame, is a sample of the loss."""
+    """Returns whether a position of a row, such as a frame, is a sample of the loss."""
     return isinstance(loss, str) and facts(loss).targets == "classes"
 
 
 def rows_first(loss: Loss, outputs: PyTree) -> PyTree:
     """Returns outputs as functions of the user's own get them.
 
-    A single output has no axis of its own. Positions stand one after the other, as
-    their targets do, but for a loss of one's own, which gets both by rows.
+    A single output has no axis. Positions come one after the other, as their targets
+    do, but a custom loss gets both by rows.
     """
     if isinstance(loss, OwnLoss) and loss.positions is None:
         return outputs

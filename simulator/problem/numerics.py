@@ -114,7 +114,7 @@ DeviceProblem = horizontal.HorizontalProblem | vertical.VerticalProblem
 
 
 class Numerics:
-    """What a problem is on the device; each part is made when it is first asked for."""
+    """A problem on the device; each part is made when it is first used."""
 
     def __init__(self, learning: "Learning") -> None:
         self.config, self.precision = learning.config, learning.precision
@@ -149,7 +149,7 @@ class Numerics:
 
     @cached_property
     def coupling(self) -> UserFunction | None:
-        """What lets rows of a batch look at each other, if anything does."""
+        """The reason why rows of a batch depend on each other, if they do."""
         if not own_functions.of_problem(self.config):
             return None
         return own_functions.coupling(self.config, self._few)
@@ -207,7 +207,7 @@ class Numerics:
         return vertical.TransferProblem.of(found, common, config.transfer.alpha)
 
     def embedding(self, sizes: Sequence[int]) -> Embedding:
-        """Builds the network of parties, of what they add up or send to a server.
+        """Builds the network of parties, whose outputs they add up or send to a server.
 
         Raises:
             ScenarioError: The columns do not fit the model.
@@ -228,7 +228,7 @@ class Numerics:
     def constants(
         self, *, bias: bool, commits_per_epoch: float, seed: int
     ) -> Constants:
-        """Returns what is known of a convex objective, and what can be measured."""
+        """Returns the known and the measurable facts of a convex objective."""
         config, loss = self.config, self.form.loss
         known = Constants(
             num_clients=config.partition.num_clients,

@@ -1,4 +1,4 @@
-"""Losses, metrics and models of a user's own: what is wrong with them before a run."""
+"""Custom losses, metrics and models: their faults, before a run."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -35,7 +35,7 @@ ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 
 
 def given(config: "Problem", metrics: Sequence[str]) -> bool:
-    """Says whether a problem has models, losses or metrics of the user's own."""
+    """Returns whether a problem has custom models, losses or metrics."""
     return bool(of_problem(config) or any(metric(name).is_own for name in metrics))
 
 
@@ -71,7 +71,7 @@ def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -
 
 
 def coupling(config: "Problem", problem: "DeviceProblem") -> UserFunction | None:
-    """Returns what lets rows of a batch look at each other, as a contrastive loss does.
+    """Returns why rows of a batch depend on each other, as in a contrastive loss.
 
     Outputs and losses of the first rows are compared with those that the same rows have
     among more, at a model that is not special as the start may be.

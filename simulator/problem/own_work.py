@@ -1,7 +1,7 @@
 """Work of clients that a function of the user's does, on the host. No JAX here.
 
-It gets what a client has read and the rows of the job, and returns a message: the sum
-of the gradients of the job's local steps, or the way it went over the step size.
+It gets the weights read and the rows of the job, and returns a message: the sum of the
+gradients of the job's local steps, or the distance moved over the step size.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class RowBatch(NamedTuple):
 
     Attributes:
         ids: Their numbers, from 0.
-        x: Features, in the shapes in which they were given; several inputs by name.
+        x: Features, in their original shapes; several inputs by name.
         y: Targets.
     """
 
@@ -38,7 +38,7 @@ class JobRows:
     Attributes:
         batches: The batches, in order; of a client with fewer rows they are shorter.
         step_size: Step size of the client's local steps.
-        seed: Number of this run, client and job alone, below 2**32, for what is drawn.
+        seed: Number of this run, client and job alone, below 2**32, for random draws.
     """
 
     batches: tuple[RowBatch, ...]
@@ -51,12 +51,12 @@ class JobRows:
 
 
 JobMade = tuple[Float[np.ndarray, "..."], dict[str, float]]
-"""What the function has made of a job: a message of the shape and type of the weights,
-and numbers by name, `loss` among them."""
+"""The function's result for a job: a message of the shape and type of the weights, and
+numbers by name, `loss` among them."""
 
 
 class OwnWork:
-    """A function that does the work of a run's jobs, and perhaps one that measures.
+    """A function that does the work of a run's jobs, and optionally one that measures.
 
     Args:
         work: Name of the function, `problem.work`.
@@ -66,7 +66,7 @@ class OwnWork:
         seed: Seed of the run.
 
     Attributes:
-        names: Names of what the function tells besides the loss; none before a job.
+        names: Names of the function's numbers besides the loss; none before a job.
 
     Raises:
         ScenarioError: There is no such function.
@@ -98,10 +98,10 @@ class OwnWork:
         *,
         at_start: bool,
     ) -> JobMade:
-        """Returns what the function makes of one job.
+        """Returns the function's result for one job.
 
         Args:
-            weights: What the client has read.
+            weights: The weights that the client has read.
             client: Number of the client, from 0.
             job: Number of its job, from 0.
             samples: Sample ids of the job's batches, padded with `NO_SAMPLE`.
@@ -164,7 +164,7 @@ class OwnWork:
     def evaluate(
         self, weights: Float[np.ndarray, "..."], metrics: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
-        """Returns the asked metrics of a model, of those that the function returns.
+        """Returns the requested metrics of a model, among the function's results.
 
         Raises:
             ScenarioError: It fails, or does not return them.

@@ -21,10 +21,9 @@ class Pairing(Config):
     """Deals the shares of a partition to slow and fast clients.
 
     Clients are ranked by the median of their law of computing (times slowdowns of the
-    kind `named`), shares by what `by` says; clients or shares that are alike are in
-    random order. Ranks are paired by a Gaussian copula: those of two normal scores with
-    this correlation. Computing is the only stage that counts, and power over time does
-    not.
+    kind `named`), shares by `by`; equal clients or shares are in random order. Ranks
+    are paired by a Gaussian copula: the ranks of two normal scores with this
+    correlation. Computing is the only stage that counts; speed over time does not.
 
     Source: Nelsen, An Introduction to Copulas (2006), section 2.3: a Gaussian copula.
     """
@@ -62,7 +61,7 @@ class Pairing(Config):
         """Returns the number of each client's share.
 
         Raises:
-            ScenarioError: All clients or all shares are alike, and yet correlated.
+            ScenarioError: All clients or all shares are equal, and yet correlated.
         """
         for values, what in ((seconds, "clients"), (measure, "shares")):
             if self.correlation and not (values != values[0]).any():
@@ -125,7 +124,7 @@ class Horizontal(Part):
 
     @property
     def by_number(self) -> bool:
-        """Whether shares differ by the client's number, alike with every seed."""
+        """Whether shares differ by the client's number, equally with every seed."""
         return False
 
     @property
@@ -142,7 +141,7 @@ class Horizontal(Part):
         raise NotImplementedError
 
     def labels(self, dataset: Dataset) -> tuple[str, ...]:
-        """Returns what clients are called, if the data say so; for tables."""
+        """Returns the data's names of clients, if any; for tables."""
         return ()
 
 
@@ -186,7 +185,7 @@ def refuse_too_many(config: Horizontal, dataset: Dataset) -> None:
 
 
 def refuse_all_but_classes(kind: str, dataset: Dataset) -> None:
-    """Refuses rows that have no class, or whose frames have classes of their own.
+    """Refuses rows that have no class, or whose frames have several classes.
 
     Raises:
         ScenarioError: Its rows have frames, or targets that are no classes.

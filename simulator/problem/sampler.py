@@ -37,9 +37,8 @@ class Sampler:
     `distinct`, each is a uniformly random set of samples, independent of all others;
     with `replacement`, each sample is drawn uniformly and independently. With
     `shuffled`, a client goes through its samples in random order, epoch after epoch,
-    each in an order of its own: job j has the positions from `j * width` to
-    `(j + 1) * width` of the endless sequence, so that a batch may end one epoch and
-    begin the next.
+    each in a new order: job j has the positions from `j * width` to `(j + 1) * width`
+    of the endless sequence, so that a batch may end one epoch and begin the next.
 
     Args:
         seed: Seed of the run.
@@ -58,8 +57,8 @@ class Sampler:
         own_steps: Local batches of each client's job; None where all have `steps`
             batches of `size` samples.
         own_samples: Samples of each client's job.
-        job_steps: Local batches of each job, the first of those that it draws; None
-            where a client's jobs have all.
+        job_steps: Local batches of each job, the first of its draws; None where a
+            client's jobs have all.
 
     Raises:
         ScenarioError: A batch is larger than a client's samples, and drawn without
@@ -270,18 +269,18 @@ class UnevenSampler(Sampler):
 
     A batch has `size` samples, or all of a client that has fewer. A job has `steps`
     such batches; or, with `epochs`, the batches of that many passes over the client's
-    samples, each in an order of its own and with a last batch of what is left.
+    samples, each in a new order and with the rest as last batch.
 
     The samples of a job are `steps` batches of `size` places, those of the job first;
-    what is left over is `NO_SAMPLE`. So a batch of a job has its samples first, and one
-    that does not exist has none.
+    the rest is `NO_SAMPLE`. So a batch of a job has its samples first, and one that
+    does not exist has none.
 
     Args:
         seed: Seed of the run.
         pools: Sample ids of each client, or one pool for all clients.
         size: Number of samples of a batch.
         sampling: Way to draw samples; plays no part in epochs.
-        steps: Number of batches of a job, where no epochs are given.
+        steps: Number of batches of a job, without epochs.
         epochs: Passes over a client's samples in a job.
         own: Number of batches of each client's job, in place of `steps`.
 
@@ -368,7 +367,7 @@ class UnevenSampler(Sampler):
 
 
 def alike(samplers: Sequence[Sampler], least: int = 0) -> list[Sampler]:
-    """Returns samplers whose jobs have places alike, so that one program takes them."""
+    """Returns samplers whose jobs have equal places, so that one program takes them."""
     if all(sampler.own_steps is None for sampler in samplers):
         return list(samplers)
     steps = max(least, *(sampler.steps for sampler in samplers))

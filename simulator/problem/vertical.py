@@ -85,7 +85,7 @@ class VerticalProblem(eqx.Module):
     ) -> PyTree:
         """Returns the outputs: the network's, or the embeddings' sum and a bias.
 
-        They are `[C, S]`, but of a model of the user's own as the loss takes them.
+        They are `[C, S]`, but for a custom model as its loss takes them.
         """
         if self.server is None:
             return added(server, h)
@@ -116,7 +116,7 @@ class VerticalProblem(eqx.Module):
         return losses_.mean() + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
-        """Returns the asked metrics of a model."""
+        """Returns the requested metrics of a model."""
         weights, server = model
         h = jax.vmap(self.embedding.apply)(weights, self.x_test)
         logits = self.head(server, h)
@@ -197,7 +197,7 @@ class TransferProblem(VerticalProblem):
 
     Attributes:
         common: Ids of the samples that both hold.
-        alpha: Weight of the label loss against that of alignment.
+        alpha: Weight of the label loss relative to the alignment loss.
     """
 
     common: Int[Array, " N_c"] = eqx.field(kw_only=True)
@@ -259,7 +259,7 @@ class TransferProblem(VerticalProblem):
         return loss + 0.5 * self.l2 * jnp.sum(weights**2)
 
     def evaluate(self, model: Model, metrics: tuple[str, ...]) -> dict[str, Array]:
-        """Returns the asked metrics of the other party's scores of the test rows."""
+        """Returns the metrics of the other party's scores of the test rows."""
         weights, _ = model
         x = self.x_test[OTHER]
         u = self.embedding.apply(weights[OTHER], x)

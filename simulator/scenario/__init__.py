@@ -3,7 +3,7 @@
 - `reading`, `dialect`, `overrides`: a file and `-s` options to a `Scenario`, with the
   line of every mistake.
 - `scenario`, `setting`: the entries of a study; `privacy`, `grid`: its accounts and its
-  sweeps. Parts are at home in packages of their own, and so are claims and metrics.
+  sweeps. Parts have their own packages, and so do claims and metrics.
 - `study`: from a scenario to its runs, which its claims must be about (`claimed`);
   `tuning`: its searches; `schema`: its JSON schema.
 

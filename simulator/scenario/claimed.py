@@ -1,4 +1,4 @@
-"""What claims are about: variants and swept values that a study has."""
+"""The subjects of claims: variants and swept values of a study."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -8,7 +8,7 @@ from ..parts.errors import shown, suggestion
 from .claims import Claim
 
 Swept = dict[str, dict[str, list[object]]]
-"""Values of each swept key, by the names that claims know variants by."""
+"""Values of each swept key, by the claims' names of variants."""
 
 
 def check(

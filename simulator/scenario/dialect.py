@@ -1,6 +1,6 @@
 """The YAML of scenario files: YAML without its traps, with the line of every entry.
 
-`no` is a word, `010` is ten, `12:30:00` is text and `1e-3` is a number; a key may stand
+`no` is a word, `010` is ten, `12:30:00` is text and `1e-3` is a number; a key may occur
 only once.
 """
 
@@ -45,10 +45,10 @@ class Loader(yaml.SafeLoader):
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what both `Loader` and YAML 1.1 read back as it was."""
+    """Writes texts that both `Loader` and YAML 1.1 read back unchanged."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Writes everything out where it stands."""
+        """Writes repeated values out in full."""
         return True
 
 
@@ -69,10 +69,10 @@ Dumper.add_representer(str, _text)
 
 
 def compose(text: str, place: Callable[[int], str]) -> tuple[Json, dict[Keys, Mark]]:
-    """Returns the value of a YAML text, and where every entry stands in it.
+    """Returns the value of a YAML text, and the place of every entry in it.
 
     Raises:
-        ScenarioError: It is not YAML, or uses what scenarios do without.
+        ScenarioError: It is not YAML, or uses features that scenarios exclude.
     """
     marks: dict[Keys, Mark] = {}
     loader = None
@@ -169,7 +169,7 @@ def _key(
     key = (*keys, str(node.value))
     if key in marks:
         raise ScenarioError(
-            f"{place(line)}: {'.'.join(map(str, key))} must stand once, but stands "
+            f"{place(line)}: {'.'.join(map(str, key))} must occur once, but is "
             f"already in line {marks[key][0]}; remove one"
         )
     marks[key] = line, column
@@ -180,13 +180,13 @@ INHERIT = "inherit"
 
 
 class Inherited(NamedTuple):
-    """What a mapping of a variant took over.
+    """The values that a mapping of a variant inherited.
 
     Attributes:
-        keys: Where it stands in the scenario.
+        keys: Its place in the scenario.
         kind: Name of its kind.
         taken: Entries of the base that it has taken over.
-        left: Entries of the base that its kind does not know.
+        left: Entries of the base that its kind does not have.
     """
 
     keys: Keys
@@ -199,7 +199,7 @@ class Inherited(NamedTuple):
         line = f"{'.'.join(map(str, self.keys))} ({self.kind}) inherits {taken}"
         if not self.left:
             return line
-        return f"{line}; {', '.join(self.left)} of the base it does not know"
+        return f"{line}, but not {', '.join(self.left)}"
 
 
 def filled(
@@ -208,10 +208,10 @@ def filled(
     root: type[BaseModel],
     keys: Keys = (),
 ) -> tuple[dict[str, object], list[Inherited]]:
-    """Returns a variant's changes with what they inherit, and what that was.
+    """Returns a variant's changes with the inherited values, and these alone.
 
     Raises:
-        LocatedError: `inherit` is neither true nor false, or stands in a law.
+        LocatedError: `inherit` is neither true nor false, or is in a law.
     """
     found: dict[str, object] = {}
     told: list[Inherited] = []
@@ -241,7 +241,7 @@ def filled(
 
 
 def inherits(changes: object) -> bool:
-    """Says whether a variant inherits anything."""
+    """Returns whether a variant inherits anything."""
     if not isinstance(changes, Mapping):
         return False
     return INHERIT in changes or any(map(inherits, changes.values()))
@@ -260,8 +260,8 @@ def of_another(keys: Keys, tree: object, base: object) -> str:
     if tag is None:
         return ""
     return (
-        f"; that of the base belongs to its {tag} {base.get(tag)!r}: a variant that "
-        f"names another {tag} starts from nothing, unless it says inherit: true"
+        f"; that of the base belongs to its {tag} {base.get(tag)!r}: a variant with "
+        f"another {tag} inherits nothing, unless it has inherit: true"
     )
 
 
@@ -270,14 +270,14 @@ def _asks(value: Mapping[str, object], keys: Keys) -> bool:
     name = ".".join(map(str, (*keys, INHERIT)))
     if not isinstance(asked, bool):
         raise LocatedError(
-            f"{name} must be true or false, got {shown(asked)}; write true to take "
-            f"over what the base has written and the new kind knows",
+            f"{name} must be true or false, got {shown(asked)}; write true to inherit "
+            "the base's entries that the new kind has, too",
             (*keys, INHERIT),
         )
     if "law" in value and INHERIT in value:
         raise LocatedError(
-            f"{name} must not stand in a law, whose parameters mean something else in "
-            f"another one, got {shown(asked)}; remove it",
+            f"{name} must not be set in a law, because parameters of different laws "
+            f"differ in meaning, got {shown(asked)}; remove it",
             (*keys, INHERIT),
         )
     return asked

@@ -17,13 +17,13 @@ from ..world.laws.distributions import Scipy, check_names, family
 from .dialect import Keys
 
 ZIPPED, RANDOM, NUM = "zipped", "random", "num"
-"""Keys of a sweep, and of what is drawn, that are no dotted keys of a scenario."""
+"""Keys of a sweep, and of random draws, that are no dotted keys of a scenario."""
 REPLICATES = "replicates"
-"""Key among zipped lists by which each of their points has replicates of its own."""
+"""Key among zipped lists that gives each of their points its own replicates."""
 DIGITS = 4
-"""Significant digits of computed values: what a label says is what is run."""
+"""Significant digits of computed values: labels show the values that run."""
 MOST = 10_000
-"""Points of a sweep: each is a scenario of its own, 15 kB and 2 ms of validation."""
+"""Points of a sweep: each is a separate scenario, 15 kB and 2 ms of validation."""
 
 Swept = Annotated[
     Annotated[tuple[Any, ...], Field(min_length=1)] | dict[str, Any],
@@ -103,7 +103,7 @@ class Range(Span):
 
 
 def points(sweep: Mapping[str, object], seed: int) -> list[Point]:
-    """Returns every combination of what is swept, the last key changing fastest.
+    """Returns every combination of the swept values, the last key changing fastest.
 
     A list, names with values and a range are an axis each; the lists of `zipped` are
     one axis together, and so are the draws of `random`.

@@ -67,7 +67,7 @@ def apply(
 
 
 def place_of(keys: Keys, places: Places, name: str) -> str:
-    """Returns how messages name the place of an entry, or of what it stands in.
+    """Returns the place of an entry, or of its parent, in words for messages.
 
     A mistake next to a `kind` or `law` that an override changed is the override's.
     """
@@ -82,14 +82,14 @@ def rank_of(keys: Keys, places: Places) -> Mark:
 
 
 def remedy(keys: Keys, places: Places, name: str) -> str:
-    """Returns what to do where an override left keys of another kind behind."""
+    """Returns the remedy where an override left keys of another kind behind."""
     if _changed_kind(keys, places) is None or keys not in places:
         return ""
     key = ".".join(map(str, keys[:-1]))
     mark = places[keys]
     return (
-        f"; it stands in {name}:{mark[0]}: replace the whole of {key} with "
-        f"-s '{key}={{...}}'"
+        f"; it is in {name}:{mark[0]}: replace the whole of {key} with -s "
+        f"'{key}={{...}}'"
     )
 
 

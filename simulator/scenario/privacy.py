@@ -30,8 +30,8 @@ EXAMPLES = ("basic", "advanced", "optimal", "rdp", "pld", "gdp")
 class Privacy(Config):
     """Accounts for the messages that each client sends, applied or not.
 
-    Nothing is claimed for the chance that a client sends at all: only its own draw of a
-    batch can amplify. VAFL has accounting of its own, in `algorithm.perturbation`.
+    Nothing is claimed for the probability that a client sends at all: only its own draw
+    of a batch can amplify. VAFL has its own accounting, in `algorithm.perturbation`.
     """
 
     accountants: Annotated[
@@ -46,7 +46,7 @@ class Privacy(Config):
     """Delta that epsilon holds with."""
     budget: Annotated[float, Field(gt=0)] | None = None
     """Epsilon of a client, by the first accountant. The run ends just before a client
-    would send a message that exceeds it. By default that of the noise, if it was
+    would send a message that exceeds it. By default the budget of the noise, if it was
     calculated for one (`algorithm.mechanism.budget`)."""
 
     def named_parts(self) -> tuple[NamedPart, ...]:

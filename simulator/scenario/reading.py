@@ -1,4 +1,4 @@
-"""Reads a scenario file, and says of each mistake in it where it is, a line each."""
+"""Reads a scenario file, and reports the place of each mistake in it, a line each."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         overrides: `dotted.key=value`, each replacing an entry, in this order.
 
     Raises:
-        ScenarioError: A line for each mistake with the file, the line, what is wrong
-            and the remedy.
+        ScenarioError: A line for each mistake with the file, the line, the fault and
+            the remedy.
     """
     return loads(*_text(path), overrides)
 
@@ -97,7 +97,7 @@ def loads_any(text: str, name: str, overrides: Sequence[str] = ()) -> Any:
 
 @contextmanager
 def placing(path: Path) -> Iterator[None]:
-    """Puts file and line before what planning says of an entry of a scenario."""
+    """Adds file and line to planning's errors on an entry of a scenario."""
     try:
         yield
     except ScenarioError as error:
@@ -126,8 +126,8 @@ def validated(tree: Mapping[str, object]) -> Scenario:
     """Validates a scenario that is there as nested mappings, and not in a file.
 
     Raises:
-        ScenarioError: A line for each mistake with the dotted key, what is wrong and
-            the remedy.
+        ScenarioError: A line for each mistake with the dotted key, the fault and the
+            remedy.
     """
     return validated_as(tree, Scenario)
 

@@ -24,7 +24,7 @@ TOGETHER = (
 
 
 def remarks(scenario: Scenario) -> list[str]:
-    """Returns what an author should know before a scenario is run, a line each."""
+    """Returns remarks for the author before a scenario is run, a line each."""
     found: dict[str, None] = {}
     if scenario.engine.mode == "batched":
         found[TOGETHER] = None

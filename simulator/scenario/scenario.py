@@ -50,7 +50,7 @@ class Transfer(Config):
     overlap: Annotated[float, Field(gt=0, le=1)]
     """Fraction of the training samples that both parties hold."""
     alpha: Annotated[float, Field(gt=0)] = 100.0
-    """Weight of the label loss against that of alignment."""
+    """Weight of the label loss relative to the alignment loss."""
 
 
 class Problem(Config):
@@ -75,13 +75,13 @@ class Problem(Config):
     loss of each row. Classes of frames or tokens count one by one."""
     loss_unit: Annotated[str, Field(min_length=1, max_length=20)] | None = None
     """Unit of the loss in tables and figures, such as `mm²`. Likelihoods are in nats;
-    other losses have none, unless one is given here."""
+    other losses have no unit by default."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of a batch combine (VAFL, V-11)."""
     l2: Annotated[float, Field(ge=0)] = 0.0
     """Coefficient a of the regulariser a/2 * |w|^2 of each client's weights (V-12)."""
     server: ServerModel | None = None
-    """A network at the server over what parties send; by default they send logits,
+    """A network at the server over the parties' messages; by default they send logits,
     which are added up (V-13)."""
     transfer: Transfer | None = None
     """Federated transfer learning between two parties, the last one with the labels."""
@@ -163,9 +163,9 @@ class Engine(Config):
     """How the numerics are executed."""
 
     mode: Literal["auto", "stepwise", "compiled", "batched", "waves"] = "auto"
-    """`auto` takes what is fastest: runs that share a timeline together, others
-    together on a GPU and one by one on a CPU, where `batched` is slower. `waves` does
-    the work of independent rows at once, on all cores that no other run takes."""
+    """`auto` takes the fastest: runs that share a timeline together, others together on
+    a GPU and one by one on a CPU, where `batched` is slower. `waves` does the work of
+    independent rows at once, on all cores that no other run takes."""
     precision: Literal["float32", "float64"] = "float32"
     """Type of all numbers of the device."""
     chunk: Annotated[int, Field(ge=1)] = 4096
@@ -454,7 +454,7 @@ def check_amounts(scenario: Scenario, samples: int, width: int) -> None:
         width: Most jobs of a commit.
 
     Raises:
-        ScenarioError: one line with the entry, what it would be and the remedy.
+        ScenarioError: one line with the entry, its amount and the remedy.
     """
     every, stop = scenario.evaluate.every, scenario.stop
     for entry, period in every:

@@ -19,9 +19,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema() -> Schema:
     """Returns the JSON schema of a scenario: a study, or a world alone.
 
-    One of several parts is recognised by its `kind` or `law`, and a claim
-    by the entry that names its kind. A validator then says what is wrong with that
-    part, and not that it is none of all.
+    One of several parts is recognised by its `kind` or `law`, and a claim by the entry
+    that names its kind. A validator then reports the mistake in that part, and not that
+    it fits none of all.
     """
     study, world = Scenario.model_json_schema(), WorldScenario.model_json_schema()
     others = {each.entries[0]: each.scenario() for each in worlds()}

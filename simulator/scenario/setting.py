@@ -29,11 +29,11 @@ NAME_RULE = (
     "at most 100 letters, digits, dots, _ and -, beginning with a letter or digit"
 )
 StudyName = Annotated[str, Field(pattern=NAME), Rule(NAME_RULE, "vafl-mnist")]
-"""Name of a study, which is that of its folder as well."""
+"""Name of a study, also of its folder."""
 
 
 def is_study_name(value: object) -> bool:
-    """Says whether a value can be the name of a study."""
+    """Returns whether a value can be the name of a study."""
     return isinstance(value, str) and re.fullmatch(NAME, value) is not None
 
 
@@ -56,8 +56,8 @@ class Recording(Playing):
     def _one_source(self) -> "Recording":
         if self.replay is not None and self.player != "fastest":
             raise LocatedError(
-                "timeline.player must be left out where a timeline is replayed, which "
-                "nothing plays; remove it, or replay"
+                "timeline.player must be left out if a timeline is replayed, because "
+                "it is not simulated again; remove it, or replay"
             )
         return self
 
@@ -139,17 +139,17 @@ class BaseScenario(Varied):
 
     @property
     def num_workers(self) -> int:
-        """Number of workers that rows tell of."""
+        """Number of workers in rows."""
         if isinstance(self.protocol, OwnTimeline):
             return self.protocol.num_workers
         return 1 if self.protocol.traits.pooled else self.num_clients
 
     def described(self) -> dict[str, object]:
-        """Returns what its parts say of themselves, for a run's entry in a manifest.
+        """Returns the descriptions of its parts, for a run's entry in a manifest.
 
-        As in `Protocol.described`. Of a protocol that has a `play` of its own but
-        inherits what it says, closed forms and queues are those of another one, and
-        left out.
+        As in `Protocol.described`. If a protocol has a `play` of its own but inherits
+        its description, closed forms and queues belong to another one, and are left
+        out.
         """
         facts = self.protocol.described(self.num_clients)
         for kind in type(self.protocol).__mro__:
@@ -166,7 +166,7 @@ class BaseScenario(Varied):
 
     @property
     def asking(self) -> dict[str, tuple[str, ...]]:
-        """Parts that ask numerics who acts next, and for what; none of a recording."""
+        """Parts that need training for who acts next, and why; none of a recording."""
         return {who: part.asks for who, part in self.listeners.items()}
 
     @property
@@ -189,7 +189,7 @@ class BaseScenario(Varied):
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """What its world asks of the numerics, of `world.answers.QUESTIONS`."""
+        """Quantities that its world needs of training, of `world.answers.QUESTIONS`."""
         return tuple(sorted({each for what in self.asking.values() for each in what}))
 
     @property
@@ -199,7 +199,7 @@ class BaseScenario(Varied):
 
     @property
     def player(self) -> Literal["fastest", "simpy"]:
-        """What makes the timeline, if it is not a recorded one."""
+        """The simulator of the timeline, if it is not a recorded one."""
         timeline = self._timeline
         return timeline.player if timeline else "fastest"
 
@@ -256,7 +256,7 @@ class BaseScenario(Varied):
 
 
 class Job(Config):
-    """Size of a client's job, where no algorithm says it."""
+    """Size of a client's job, where no algorithm defines it."""
 
     upload_bytes: Annotated[int, Field(ge=0)] = 0
     """Bytes of a client's message to the server."""
@@ -272,7 +272,7 @@ class WorldScenario(BaseScenario):
     """A world without numerics, for `stalesim timeline`: who acts when, how stale."""
 
     job: Job = Job()
-    """What a job computes and sends."""
+    """The computation and the messages of a job."""
     timeline: Playing | None = None
     """How it is made; by default as fast as can be."""
 
@@ -284,14 +284,12 @@ class WorldScenario(BaseScenario):
     def _fits(self) -> "WorldScenario":
         uncounted = self.clients is None or self.clients.total is None
         if uncounted and (self.clients is not None or not self.protocol.traits.pooled):
-            raise LocatedError(
-                "clients.number is missing; say how many there are", ("clients",)
-            )
+            raise LocatedError("clients.number is missing; set it", ("clients",))
         self.check_world()
         if self.asks:
             who = next(iter(self.asking))
             raise LocatedError(
-                f"{who} must ask for nothing in a world without a problem, got "
+                f"{who} must not need training in a world without a problem, got "
                 f"{' and '.join(self.asks)}; add the problem and run it",
                 tuple(who.split(".")) if "." in who else ("protocol",),
             )
@@ -350,7 +348,7 @@ def _check_behaviour(
             laws[f"{at(way)}.latency"] = link.latency
     if behaviour.compute is None:
         raise LocatedError(
-            f"{place}.compute is missing; say how long a job takes",
+            f"{place}.compute is missing; set the duration of a job",
             (*place.split("."),),
         )
     moving = {name: law for name, law in laws.items() if law is not None}

@@ -15,7 +15,7 @@ def shipped() -> list[str]:
 
 
 def file_of(path: str | Path) -> Path:
-    """Returns the file of a scenario that is given by its path, or by its name here."""
+    """Returns the file of a scenario, by its path or by its name here."""
     file = Path(path)
     if not file.exists() and file.as_posix() in shipped():
         return SHIPPED / f"{file}.yaml"

@@ -28,7 +28,7 @@ BASE = "base"
 MOST_RUNS = 20_000
 """Most runs of a study: each takes 3 kB in its manifest, which is read as a whole."""
 DEEPEST = 100
-"""Most parts of a dotted key: no entry of a scenario lies as deep."""
+"""Most parts of a dotted key: no entry of a scenario is as deep."""
 OF_STUDY = (
     *("name", "seed", "replicates", "record"),
     *("variants", "sweep", "claims", "looks", "tune", "compare"),
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 
     @property
     def identity(self) -> dict[str, object]:
-        """Entries of a manifest that tell the run from others."""
+        """Entries of a manifest that identify the run."""
         return {
             "run": self.number,
             "label": self.label,
@@ -82,7 +82,7 @@ class Run(NamedTuple):
 class VariantError(LocatedError):
     """A variant, swept value or claim that does not fit the scenario.
 
-    `keys` say where in the scenario it is written.
+    `keys` are its place in the scenario.
     """
 
 
@@ -137,7 +137,7 @@ def _check_names(point: grid.Point, named: dict[tuple[str, str], object]) -> Non
 
 
 def inherited(scenario: Varied) -> dict[str, list[Inherited]]:
-    """Returns what each variant of another kind takes over from the base."""
+    """Returns the settings that each variant of another kind inherits from the base."""
     return {name: told for name, (_, told) in _variants(scenario).items() if told}
 
 
@@ -232,7 +232,7 @@ def replace(
     entry of a list is known by its position, from 0.
 
     Raises:
-        ScenarioError: the entry lies deeper than any does.
+        ScenarioError: the entry is deeper than any can be.
     """
     if len(keys) > DEEPEST:
         key = shortened(".".join(map(str, keys)), LONGEST)
@@ -266,7 +266,7 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def is_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Says whether a mapping names no other kind or law than the one it meets."""
+    """Returns whether a mapping names no other kind or law than the one it meets."""
     return all(new[tag] == old.get(tag) for tag in TAGS if tag in new)
 
 

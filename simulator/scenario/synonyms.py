@@ -1,7 +1,7 @@
 """Words of the field that a scenario may have in place of ours: one table, one reader.
 
-A word is read where the class of its mapping knows ours and not the word itself, so
-that a part of a user's own may have an entry of that name. What is stored is ours.
+A synonym is read where the class of its mapping has our word and not the synonym, so
+that a custom component may have an entry of that name. Our word is stored.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What is tuned: entries that a search or a comparison varies, and by what it goes."""
+"""Tuning: the entries that a search or a comparison varies, and its objective."""
 
 import itertools
 import json
@@ -35,10 +35,10 @@ RULE = (
 
 
 class Objective(NamedTuple):
-    """What trials are compared by.
+    """The objective of trials.
 
     Attributes:
-        metric: Metric of the table `evaluations`; its record says which way is better.
+        metric: Metric of the table `evaluations`; its record has the better direction.
         at: Instant at which it is taken; None for its final value.
         unit: Unit of the instant, one of `COUNTS`.
         target: Value whose time (virtual s) is compared in place of the metric's own.
@@ -56,7 +56,7 @@ class Objective(NamedTuple):
 
 
 def objective(text: str) -> Objective:
-    """Returns what a text says: `test_loss`, `test_loss@200s`, `test_accuracy=0.9`.
+    """Returns a text's objective: `test_loss`, `test_loss@200s`, `test_accuracy=0.9`.
 
     Raises:
         ValueError: It is not of this form.
@@ -78,12 +78,12 @@ def _sound(text: str) -> str:
 
 
 def falls(sought: Objective) -> bool:
-    """Says whether what is compared is better the larger it is."""
+    """Returns whether a larger value of the objective is better."""
     return sought.target is None and metrics.metric(sought.metric).higher_is_better
 
 
 ObjectiveText = Annotated[str, AfterValidator(_sound), Rule(RULE, "test_loss@200s")]
-"""What trials are compared by, as it is written."""
+"""The objective of trials, as it is written."""
 
 
 def _numbers_or_list(rule: str, example: str) -> BeforeValidator:
@@ -112,16 +112,16 @@ class Tune(Config):
     """Dotted keys and where their values are searched: `{from, to, scale, whole}`, or a
     list to choose from."""
     objective: ObjectiveText | None = None
-    """Metric that is to be as good as can be, at the end or, as in `test_loss@200s`, at
-    an instant in virtual seconds (s), commits, contributions, rounds or epochs; or, as
-    in `test_accuracy=0.9`, a target that is to be reached as soon as can be. By
-    default the final value of the first metric that is evaluated."""
+    """Metric to optimise, at the end or, as in `test_loss@200s`, at an instant in
+    virtual seconds (s), commits, contributions, rounds or epochs; or, as in
+    `test_accuracy=0.9`, a target to reach as soon as possible. By default the final
+    value of the first metric that is evaluated."""
     trials: Annotated[int, Field(ge=2, le=MOST)] = 30
     """Points that are tried."""
 
 
 def check(tune: Tune, evaluated: tuple[str, ...], stop: Stop) -> None:
-    """Refuses a search by what is not measured."""
+    """Refuses a search with an objective that is not measured."""
     for key, values in tune.over.items():
         counts = isinstance(values, Span) and values.whole and values.scale == "log"
         least = min(values.from_, values.to) if isinstance(values, Span) else 1
@@ -144,7 +144,7 @@ def check(tune: Tune, evaluated: tuple[str, ...], stop: Stop) -> None:
 def check_objective(
     sought: Objective, place: tuple[str, ...], evaluated: tuple[str, ...], stop: Stop
 ) -> None:
-    """Refuses what trials cannot be compared by.
+    """Refuses objectives that trials cannot have.
 
     Raises:
         LocatedError: The metric is not evaluated, cannot have the target, or its
@@ -176,7 +176,7 @@ def check_objective(
 
 
 def refuse_untuned(scenario: "Scenario") -> None:
-    """Refuses to run a scenario that is to be tuned as though it were not.
+    """Refuses to run a scenario without the tuning that it requires.
 
     Raises:
         ScenarioError: It has a search and no trials, or a comparison and no choices.
@@ -189,8 +189,8 @@ def refuse_untuned(scenario: "Scenario") -> None:
         )
     if scenario.tune is not None and not scenario.sweep:
         raise ScenarioError(
-            f"{scenario.name}: must have no tune to be run as it is; search by "
-            f"stalesim tune, or remove it by -s tune=null"
+            f"{scenario.name}: must have no tune to be run directly; search by "
+            "stalesim tune, or remove it by -s tune=null"
         )
 
 
@@ -199,12 +199,12 @@ def _list(values: Searched) -> tuple[object, ...]:
 
 
 def of(tune: Tune, evaluated: tuple[str, ...]) -> Objective:
-    """Returns what a search goes by; by default the first metric's final value."""
+    """Returns the objective of a search; by default the first metric's final value."""
     return objective(tune.objective or evaluated[0])
 
 
 def sweep(trials: Mapping[str, int]) -> dict[str, dict[str, list[object]]]:
-    """Returns the sweep of some trials, whose replicates are given by name."""
+    """Returns the sweep of some trials, whose replicates are listed by name."""
     points = [json.loads(name) for name in trials]
     keys = points[0] if points else {}
     columns = {key: [point[key] for point in points] for key in keys}
@@ -252,7 +252,7 @@ Space = dict[
 
 
 class TuningBudget(Config):
-    """What the tuning of each variant may cost: exactly one of trials and time."""
+    """Budget of the tuning of each variant: exactly one of trials and time."""
 
     trials: Annotated[int, Field(ge=2, le=MOST)] | None = None
     """Points that are tried, each with all replicates."""
@@ -278,7 +278,7 @@ class Trial(Config):
 
 
 class Choice(Config):
-    """What the tuning of a variant has found, and what it cost."""
+    """The result of the tuning of a variant, and its cost."""
 
     best: Point
     """Values at which the variant is judged."""
@@ -303,14 +303,14 @@ class Compare(Config):
     """What best means: a metric at the end, `test_loss`; at an instant,
     `test_loss@200s`; or the time to a target, `test_accuracy=0.9`."""
     budget: TuningBudget
-    """What the tuning of each variant may cost, the same for all."""
+    """Budget of the tuning of each variant, the same for all."""
     replicates: Annotated[int, Field(ge=1)] = 5
-    """Replicates of each trial; their seeds are others than those that judge."""
+    """Replicates of each trial; their seeds differ from those of the final runs."""
     found: dict[str, Choice] | None = None
     """Choices of all variants; written by `stalesim run`."""
 
     def space(self, variant: str) -> Space:
-        """Returns what is searched for a variant."""
+        """Returns the search space of a variant."""
         return {**self.over, **self.also.get(variant, {})}
 
 
@@ -327,8 +327,8 @@ def check_comparison(scenario: "Scenario", compare: Compare) -> None:
     for key, other in others.items():
         if other:
             raise LocatedError(
-                f"compare must stand without {key}, since it tunes entries of its own; "
-                f"remove one of them"
+                f"compare must be without {key}, because it tunes its own entries; "
+                "remove one of them"
             )
     if len(variants) < 2:
         raise LocatedError(
@@ -378,11 +378,11 @@ def grid(space: Space) -> list[Point]:
 
 
 def sides(space: Space, at: Point) -> Iterator[tuple[str, list[Point]]]:
-    """Yields where to look next to a point: an entry, and points that differ in it.
+    """Yields the next points next to a point: an entry, and points that differ in it.
 
     Of a logarithmic range one side is half the value and the other one twice, of a
-    linear one a step of the grid, of a list every other value. The first point counts
-    that is valid: further ones are nearer, by half of the step each.
+    linear one a step of the grid, of a list every other value. The first valid point
+    counts: each further one halves the step.
     """
     for key, searched in space.items():
         old = at[key]
@@ -407,7 +407,7 @@ def _moved(searched: Range, old: float, steps: float) -> float | int:
 
 
 def same(one: Point, other: Point) -> bool:
-    """Says whether two points are one, but for the rounding of their values."""
+    """Returns whether two points are equal but for rounding."""
     alike = one.keys() == other.keys()
     return alike and all(_same(each, other[key]) for key, each in one.items())
 
@@ -432,7 +432,7 @@ def at_end(space: Space, at: Point) -> list[str]:
 
 
 def seed_of_tuning(seed: int) -> int:
-    """Returns the seed of the trials of a study, from that of the runs that judge."""
+    """Returns the seed of the trials of a study, from the seed of the final runs."""
     entropy = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(b"compare"),))
     return int(entropy.generate_state(1, np.uint32)[0])
 

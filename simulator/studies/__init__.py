@@ -3,8 +3,8 @@
 `planning` decides which runs are executed together; `running` executes a study: starts,
 continues or extends it, by `staged` until its claims are decided; `study_folder` keeps
 what is finished; `executors` takes tasks to processes of this machine, which import
-`preloaded`, or to others that an extra gives; `sizes` are counted beforehand;
-`existing` recognises or removes a study; `tuning` searches the best values of entries;
+`preloaded`, or to others from an extra; `sizes` are counted beforehand; `existing`
+recognises or removes a study; `tuning` searches for the best values of entries;
 `comparing` tunes every variant before it is judged.
 """
 

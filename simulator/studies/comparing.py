@@ -4,8 +4,8 @@ The trials are a study in the folder `tuning`: a grid of every variant, and then
 sides of its best, until none is better. The study itself has the variants at their
 choices, and seeds that no trial had; its claims are judged as those of any other.
 
-Trials follow from the scenario and from results. So a comparison that was interrupted
-goes the same way again, and finds what has ended in its folder.
+Trials follow from the scenario and from results. So an interrupted comparison repeats
+its steps, and finds finished runs in its folder.
 """
 
 import shutil
@@ -52,7 +52,7 @@ def compare(
     checkpoint_s: float | None = running.CHECKPOINT_S,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Study:
-    """Tunes every variant of a scenario, and runs them at what was chosen.
+    """Tunes every variant of a scenario, and runs all with their tuned values.
 
     Args:
         scenario: Scenario with `compare`.
@@ -65,12 +65,12 @@ def compare(
         meanwhile: Called while others are at work, as in `simulate`.
 
     Returns:
-        The study; `stalesim.claims.evaluate` judges it, `stalesim.choices.table` says
-        what was chosen.
+        The study; `stalesim.claims.evaluate` judges it, `stalesim.choices.table` shows
+        the tuned values.
 
     Raises:
         UserError: Something in the scenario or the folder is wrong, a run failed, or
-            the best of a variant is at a border of what the budget let be tried.
+            the best value of a variant is at the edge of those that the budget allowed.
     """
     config = planned(running.scenario_from(scenario))
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
@@ -348,8 +348,8 @@ class _Search:
             remedy = f"add values to its list beyond it {now}, or write a range"
         raise StudyError(
             f"{self._path}: {name} must be judged at its best, but after "
-            f"{counted(len(self._tried[name]), 'trial')} the best, {shown}, is at a "
-            f"border of what was tried; {remedy} and choose another folder"
+            f"{counted(len(self._tried[name]), 'trial')} the best, {shown}, is at the "
+            f"edge of the tried values; {remedy} and choose another folder"
         )
 
     def _choice(self, name: str) -> Choice:

@@ -37,7 +37,7 @@ from .planning import (
 from .progress import Progress, StudyProgress, silent
 
 FORMAT = 1
-"""What a state means: a number that goes up when a run would continue otherwise."""
+"""Version of a state: a number that grows when a run would continue otherwise."""
 
 
 class TaskCheckpoint:
@@ -50,7 +50,7 @@ class TaskCheckpoint:
         self._about = {"runs": runs, "mode": task.mode, "format": FORMAT}
 
     def due(self) -> bool:
-        """Says whether it is time to keep the state again."""
+        """Returns whether it is time to save the state again."""
         every = self._task.checkpoint_s
         return every is not None and time.monotonic() - self._since >= every
 
@@ -58,8 +58,8 @@ class TaskCheckpoint:
         """Keeps a state in place of the last one.
 
         Args:
-            state: State of the task, with that of its `writer`, all of whose parts
-                must survive a loss of power as well.
+            state: State of the task, with that of its `writer`, whose files must all
+                survive a loss of power as well.
         """
         whole = {**self._about, **state}
         for name, mine in state["writer"]["parts"].items():
@@ -88,9 +88,9 @@ class TaskCheckpoint:
 
 
 FAILURES = "failures"
-"""Folder, in that of a study, for what its author may want to report."""
+"""Folder, in a study's folder, for files that its author may want to report."""
 TIMELINES = ".timelines"
-"""Folder, in that of a study, of timelines that its runs share while it is run."""
+"""Folder, in a study's folder, of timelines that its runs share while it is run."""
 
 KILLED = "its process was killed, perhaps because memory ran out"
 
@@ -215,7 +215,7 @@ def _execute(
 
 
 def failed(task: Task, folder: Path, reason: str, disk: Disk = DISK) -> Done:
-    """Returns the ends of a failed task's runs; removes what it has written."""
+    """Returns the ends of a failed task's runs; removes its files."""
     mine = task_name(task.number)
     remove_parts(disk, folder, {}, lambda writer: writer == mine)
     end = {"stop": "failed", "stop_reason": reason}
@@ -249,7 +249,7 @@ class Workers(Protocol):
         """Yields the result of each task as it ends.
 
         Raises:
-            WorkerDiedError: a process was killed. What has not been yielded is to be
+            WorkerDiedError: a process was killed. Tasks without a result must be
                 executed again.
             UserError: the folder cannot be written.
         """
@@ -408,7 +408,7 @@ def _work_elsewhere(
 def chosen(
     tasks: list[Task], jobs: int, meanwhile: Callable[[], object] = lambda: None
 ) -> Workers:
-    """Returns the executor of some tasks: of this machine, unless another is given."""
+    """Returns the executor of some tasks: this machine's, unless another is set."""
     if (others := processes.others()) is not None:
         return others
     return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)

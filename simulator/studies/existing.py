@@ -17,13 +17,13 @@ from .origins import check_modules, of_this_program
 from .planning import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING, content
 
 OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
-"""Names of what is in the folder of a study while it is run."""
+"""Names of the files in the folder of a study while it is run."""
 OUTPUTS = {"figures", "report.html"}
-"""Names of what our commands write into the folder of a study; extras name theirs."""
+"""Names of the files of commands in the folder of a study; extras add theirs."""
 
 
 def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
-    """Says whether a folder holds the study that a scenario would give here and now.
+    """Returns whether a folder has the study that a scenario would give here and now.
 
     Its runs may have ended or not. The scenario is the same in every word, the files
     that it reads by their content, and so are the program's code, its libraries and
@@ -32,8 +32,8 @@ def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
     Args:
         scenario: Scenario of the study.
         folder: Any folder.
-        looked: Whether it is to be one that was started by looks at its claims, of
-            which the number of its replicates is a result.
+        looked: Whether it must be a study with interim analyses, whose number of
+            replicates is a result.
     """
     try:
         manifest = read_manifest(folder)
@@ -72,7 +72,7 @@ def is_there(scenario: Scenario, folder: Path, *, looked: bool = False) -> bool:
 
 
 def clear(folder: Path, disk: Disk = DISK) -> None:
-    """Removes the study in a folder, and what was made of it; nothing without one.
+    """Removes the study in a folder, and its products; nothing without one.
 
     The manifest goes last: what a kill leaves is still a study, to be overwritten.
 

@@ -1,9 +1,9 @@
 """The origins of a study: files that it reads, plug-ins, this program, its libraries.
 
-They stand in its manifest. A study is continued with the same ones alone, or its runs
+They are in its manifest. A study is continued with the same ones alone, or its runs
 would not be comparable. Files count by their content: for every run, also those that
 have ended, before anything is executed. Modules, this program and the libraries are
-code, which can change numbers; they count where something is still to be executed.
+code, which can change numbers; they count if any run is left to execute.
 """
 
 import os
@@ -46,17 +46,17 @@ SHORT = 12
 
 
 def check_files(folder: Path, manifest: Manifest, read: Inputs) -> None:
-    """Refuses files that do not hold what they held when the study was started."""
+    """Refuses files whose content has changed since the study was started."""
     known = manifest["inputs"]
     for name, now in read.named.items():
         then = known.get(name)
         if then is not None and then["sha256"] != now.sha256:
             at, was, is_now = _import(then, now) or (now.at, then["sha256"], now.sha256)
             raise StudyError(
-                f"{folder}: must be continued with the files that it was started with, "
-                f"but {at} has changed (its SHA-256 was {was[:SHORT]}, is "
-                f"{is_now[:SHORT]}); put back what it held, or choose another folder "
-                f"by --out"
+                f"{folder}: must be continued with the files that it was started "
+                f"with, but {at} has changed (its SHA-256 was {was[:SHORT]}, is "
+                f"{is_now[:SHORT]}); restore its content, or choose another folder by "
+                "--out"
             )
 
 
@@ -64,7 +64,7 @@ def other_files(manifest: Manifest, read: Inputs, scenario: Config | None) -> st
     """Returns a file that a data set no longer finds, or finds now and did not then.
 
     Returns:
-        The end of a message; "" where that is not what differs.
+        The end of a message; "" where this does not differ.
     """
     found = inputs.finds(scenario, read)
     if found is None:

@@ -102,12 +102,12 @@ def timeline(run: Run) -> str:
 def plan(runs: list[Run], *, backend: str) -> list[Task]:
     """Decides which runs are executed together: a fixed rule, never a stopwatch.
 
-    On a GPU whatever fits together is batched. On CPU runs are batched where they share
-    a timeline; all others are single-threaded runs, spread over processes. So are those
-    whose world asks for numerics, which have no timeline beforehand, or gives jobs
-    local steps of their own. Batching others would gain less than half where the model
-    is tiny, lose where it is not, and make a run's last digits depend on how many
-    replicates there are.
+    On a GPU all runs that fit together are batched. On CPU runs are batched where they
+    share a timeline; all others are single-threaded runs, spread over processes. So are
+    those of adaptive worlds, which have no timeline beforehand, or whose jobs differ in
+    local steps. Batching others would gain less than half where the model is tiny, lose
+    where it is not, and make a run's last digits depend on how many replicates there
+    are.
     """
     groups: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
@@ -203,9 +203,9 @@ def _world(run: Run) -> str:
 def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:
     """Returns the runs that were or are executed otherwise than in a study run at once.
 
-    A study that is extended does not repeat what has ended. So new runs may miss the
-    company of old ones, and the other way round; float32 numbers of such runs may
-    differ in their last digits from those of a study of all runs.
+    An extended study does not repeat finished runs. So new runs may be batched without
+    the old ones, and the other way round; float32 numbers of such runs may differ in
+    their last digits from those of a study of all runs.
     """
 
     def company(tasks: list[Task]) -> dict[int, tuple[str, frozenset[int]]]:
@@ -220,14 +220,14 @@ def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:
 
 
 def processes(jobs: int) -> int:
-    """Returns a number of processes: as many as asked for, or one a core for 0."""
+    """Returns a number of processes: as requested, or one per core for 0."""
     import joblib
 
     return jobs or joblib.cpu_count()
 
 
 def check(runs: list[Run]) -> None:
-    """Finds what is wrong with any run before the first one is executed.
+    """Checks all runs for mistakes before the first one is executed.
 
     Raises:
         UserError: a run's parts do not fit each other or the data.
@@ -240,7 +240,7 @@ def check(runs: list[Run]) -> None:
 
 
 def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
-    """Returns how runs will be executed on this machine."""
+    """Returns the plan of execution of runs on this machine."""
     device.before_import()
     device.use_cores(processes(0))  # before JAX is asked for its devices
     import jax
@@ -250,13 +250,13 @@ def of_runs(runs: list[Run], first: int = 0) -> list[Task]:
 
 
 DATA = "data.npz"
-"""Arrays that were given in place of a data set."""
+"""Arrays in place of a data set."""
 TUNING = "tuning"
-"""Folder, in that of a comparison, of the study of its trials."""
+"""Folder, in a comparison's folder, of the study of its trials."""
 CHECKPOINTS = ".checkpoints"
-"""Folder, in that of a study, of the states of its tasks while it is run."""
+"""Folder, in a study's folder, of the states of its tasks while it is run."""
 CLAIMS = ".shared-"
-"""Beginning of the name of the folder, in that of a study, of a session's claims."""
+"""Prefix of the name of the folder, in a study's folder, of a session's claims."""
 
 
 def task_name(number: int) -> str:
@@ -304,7 +304,7 @@ class Done(NamedTuple):
 def content(run: Run) -> str:
     """Returns a hash of everything that a run's numbers depend on.
 
-    What it reads counts by its content, not by its name.
+    Inputs count by their content, not by their names.
     """
     tree = inputs.identified(run.scenario)
     parts = {key: value for key, value in tree.items() if key not in WORDS}
@@ -313,7 +313,7 @@ def content(run: Run) -> str:
 
 
 def known_by(identity: Tree) -> tuple[str, str, int]:
-    """Returns what tells a run from others of its study, whatever their numbers.
+    """Returns a run's identity in its study, whatever its number.
 
     Args:
         identity: Entry of the run in a manifest, or `Run.identity`.

@@ -1,4 +1,4 @@
-"""What runs need, imported once for all processes of a study.
+"""Imports for runs, made once for all processes of a study.
 
 Nothing here may compute with JAX: the threads that it starts are not copied.
 """

@@ -26,18 +26,18 @@ EVERY_S = 0.5
 
 
 class Stages:
-    """Tells of executions that follow each other as if they were one.
+    """Reports successive executions as if they were one.
 
     Args:
         report: Called with how far the whole is.
-        runs: Most runs of the whole, those that had ended before among them.
+        runs: Most runs of the whole, including those that had ended before.
     """
 
     def __init__(self, report: Progress, runs: int) -> None:
         self._report, self._runs, self._commits = report, runs, 0
 
     def stage(self, begin: float, end: float, runs: int) -> Progress:
-        """Returns what hears of one execution.
+        """Returns the callback of one execution.
 
         Args:
             begin: Part of the whole that is done before it.
@@ -65,7 +65,7 @@ def silent(progress: StudyProgress) -> None:
 
 
 def bar(name: str) -> Progress:
-    """Returns what shows how far a study is: a bar, or nothing outside a terminal."""
+    """Returns a display of a study's progress: a bar; nothing outside a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if hasattr(shell, "kernel"):
         return NotebookBar(name)

@@ -108,7 +108,7 @@ def _of_work(work: object, weights: object, evaluate: object) -> dict[str, objec
 def with_data(scenario: Mapping[str, object]) -> Mapping[str, object]:
     """Returns a scenario as a mapping with an entry for data that take its place.
 
-    What `problem.data` says of them without a kind, such as their scale, is kept.
+    Options of `problem.data` without a kind, such as their scale, are kept.
     """
     problem = scenario.get("problem")
     if not isinstance(problem, Mapping):
@@ -137,7 +137,7 @@ def arrays(given: Given) -> dict[str, np.ndarray]:
 
 
 Source = Scenario | str | Path | Mapping[str, object]
-"""A scenario, the file that it stands in, or its entries as nested mappings."""
+"""A scenario, its file, or its entries as nested mappings."""
 CHECKPOINT_S = 300.0
 """Real seconds from one keeping of a run's state to the next."""
 
@@ -178,17 +178,17 @@ def simulate(
             `{"clients.number": 8, "sweep.algorithm.learning_rate": [0.1, 0.2]}`; None
             removes one.
         replicates: Replicates of every group; by default the scenario's.
-        data: Arrays `x` and `y`, and perhaps `x_test` and `y_test`, by name or in this
-            order, to be used in place of the scenario's data; kept in the folder, so
-            that the study can be repeated. A mapping in place of `x` is of several
-            inputs. They are not scaled unless the scenario says so: `problem.data`
-            may have `scale`, `limit`, ... without a `kind`.
+        data: Arrays `x` and `y`, optionally `x_test` and `y_test`, by name or in this
+            order, used in place of the scenario's data; kept in the folder, so that the
+            study can be repeated. A mapping in place of `x` is of several inputs. They
+            are not scaled unless the scenario says so: `problem.data` may have `scale`,
+            `limit`, ... without a `kind`.
         model: JAX model in place of the scenario's: a function that makes one, a pair
             of functions `init` and `apply`, or a module of Equinox or Flax.
         loss: Loss in place of the scenario's: a function of outputs and targets, rows
             first, to a loss of each row; or the name of one.
-        server: JAX model in place of the network at the server of vertical learning,
-            as `model`; its rows are what the parties send of a sample.
+        server: JAX model in place of the network at the server of vertical learning, as
+            `model`; its rows are the parties' messages for a sample.
         work: Function that computes the clients' gradients in any framework, in place
             of the scenario's model. It takes `weights`, `client`, `job` and `rows`
             (`problem.own_work.JobRows`), and returns a message (the sum of the
@@ -199,19 +199,18 @@ def simulate(
             function of a seed.
         evaluate: Function from weights and test rows to metrics by name, likewise.
         jobs: Number of processes that share the runs; 0 for one a core.
-        progress: Called with how far what is left is, a
-            `studies.progress.StudyProgress`; by default a bar in a notebook or
-            terminal, and nothing elsewhere.
+        progress: Callback that receives a `studies.progress.StudyProgress`; by default
+            a bar in a notebook or terminal, and nothing elsewhere.
         checkpoint_s: Real seconds after which the state of a run is kept again, so that
             a kill loses no more; None for never.
-        until_decided: Judge that says whether every claim is decided, such as
+        until_decided: Judge of whether every claim is decided, such as
             `analysis.claims.all_decided`; until then replicates are added in stages, at
-            10, 14 and 20 of them, as `staged.looks` plans it. Claims are judged by
-            the levels of this plan.
+            10, 14 and 20 of them, as `staged.looks` plans. Claims are judged by the
+            levels of this plan.
         most: Replicates of the last stage; by default 20, or the scenario's own if
             those are more.
-        meanwhile: Called in this process while others are at work, to prepare what
-            comes after.
+        meanwhile: Called in this process while others are at work, to prepare the next
+            step.
 
     Returns:
         The study, as `stalesim.simulator.files.study.load` reads it.
@@ -268,12 +267,12 @@ def simulate(
 
 
 def resume(folder: str | Path, **options: Any) -> Study:
-    """Runs what is left of a study: what was interrupted, and what failed.
+    """Runs the rest of a study: interrupted and failed runs.
 
     Args:
         folder: Folder of the study.
         options: Arguments of `simulate`. A study that was started until its claims are
-            decided continues its looks by the same `until_decided`.
+            decided continues with the same `until_decided`.
 
     Raises:
         UserError: there is no study in the folder, or a reason of `simulate`.
@@ -283,8 +282,8 @@ def resume(folder: str | Path, **options: Any) -> Study:
         if staged.is_looked_at(scenario):
             if "until_decided" not in options:
                 warnings.warn(
-                    f"{folder}: no look at its claims follows without until_decided, "
-                    f"such as stalesim.claims.all_decided; pass it to resume(...)",
+                    f"{folder}: no interim analysis follows without until_decided, "
+                    "such as stalesim.claims.all_decided; pass it to resume(...)",
                     StudyWarning,
                     stacklevel=2,
                 )
@@ -338,7 +337,7 @@ def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
 
 
 def scenario_from(source: Source) -> Scenario:
-    """Returns a scenario, whatever it is given as."""
+    """Returns a scenario from any of its forms."""
     if isinstance(source, Scenario):
         return source
     return validated(source) if isinstance(source, Mapping) else read(source)
@@ -379,7 +378,7 @@ def run(
     disk: Disk = DISK,
     checkpoint_s: float | None = None,
 ) -> Study:
-    """Executes what is left of a study in its locked folder.
+    """Executes the rest of a study in its locked folder.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.
@@ -417,7 +416,7 @@ def started(
     shared: bool = False,
     checkpoint_s: float | None = None,
 ) -> tuple[StudyFolder, list[Task]]:
-    """Plans what is left of a study, and writes that into its locked folder.
+    """Plans the rest of a study, and writes the plan into its locked folder.
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong.

@@ -48,7 +48,7 @@ Progress = Callable[[float], None]
 
 
 class WorldSource(Protocol):
-    """A run of a world that is to be written."""
+    """A run of a world, to be written."""
 
     @property
     def entry(self) -> Tree:
@@ -61,7 +61,7 @@ class WorldSource(Protocol):
 
 
 class TimelineSource(NamedTuple):
-    """A timeline that is to be written.
+    """A timeline, to be written.
 
     Attributes:
         entry: Entry of its run in the manifest, before it is written.
@@ -129,7 +129,7 @@ def sources_of(
     first: int = 0,
     made: Callable[[Run], RunTimeline] = timeline,
 ) -> list[TimelineSource]:
-    """Returns the runs of a scenario, as worlds that are to be written."""
+    """Returns the runs of a scenario, as worlds to be written."""
     found = [_source(run, made(run)) for run in expand(scenario)]
     for number, source in enumerate(found, first):
         source.entry["run"] = number
@@ -147,7 +147,7 @@ def write_all(
 ) -> Study:
     """Writes worlds as they come, run after run; a kill leaves readable parts.
 
-    What is refused before any of it is played leaves nothing.
+    A refusal before the simulation leaves no files.
 
     Args:
         folder: New or empty folder, or one that holds a timeline that was cut short,
@@ -168,7 +168,7 @@ def write_all(
 
 @contextmanager
 def emptied(folder: Path) -> Iterator[None]:
-    """Holds a folder that is new, empty, or what was left of a world cut short.
+    """Holds a folder that is new, empty, or has the rest of an interrupted world.
 
     Raises:
         StudyError: there is something else in it, or another process writes it.

@@ -1,8 +1,8 @@
-"""A study while it is written: one writer, and what is finished.
+"""A study while it is written: one writer, and the finished runs.
 
-The manifest is written when the runs are known and again at the end. In between, what
-has ended is a line of a journal: a kill loses nothing that was finished, and the cost
-of writing does not grow with the number of runs.
+The manifest is written when the runs are known and again at the end. In between, each
+end is a line of a journal: a kill loses no finished run, and the cost of writing does
+not grow with the number of runs.
 """
 
 from collections import Counter
@@ -80,7 +80,7 @@ class StudySession:
         self._close()
 
     def end(self) -> Study:
-        """Joins the tables' parts and says that nothing is left to be run."""
+        """Joins the tables' parts and records that no run is left."""
         rows: Counter[str] = Counter()
         for entry in self.manifest["runs"]:
             rows.update(entry.get("rows", {}))

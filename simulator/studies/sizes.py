@@ -17,9 +17,9 @@ def memory(tasks: list[Task], jobs: int) -> tuple[int, int, int]:
     one task of each shape is looked at.
 
     Returns:
-        Number of processes at the same time; bytes of each for the largest data set
-        that it learns from, once as it was read and once as it lies on the device; and
-        bytes of each for the models, registers and buffers of the largest batch.
+        Number of processes at the same time; bytes of each for the largest data set of
+        its runs, once as it was read and once on the device; and bytes of each for the
+        models, registers and buffers of the largest batch.
     """
     from ..engine import simulation
     from ..files import inputs

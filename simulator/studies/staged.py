@@ -1,8 +1,8 @@
 """Studies to which replicates are added in stages, until their claims are decided.
 
-At each stage the claims are looked at. The number of looks is fixed beforehand and
-stands in the study's manifest as `scenario.looks`, so that the study is judged
-by the levels of its plan (`stalesim.analysis.claims.sequential`).
+Each stage ends with an interim analysis of the claims. The number of analyses is fixed
+beforehand and is in the study's manifest as `scenario.looks`, so that the study is
+judged by the levels of its plan (`stalesim.analysis.claims.sequential`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,17 +16,17 @@ from ..scenario.grid import REPLICATES, ZIPPED
 from ..scenario.scenario import Scenario
 
 FIRST, GROWTH = 10, 1.4
-"""Replicates of the first look, and from one look to the next."""
+"""Replicates of the first interim analysis, and the growth from one to the next."""
 LEAST, MOST = 6, 20
-"""Replicates below which nothing is decided; and those of the last look, unless the
-scenario asks for more."""
+"""Replicates below which nothing is decided; and those of the last analysis, unless the
+scenario has more."""
 
 Decided = Callable[[Study], bool]
-"""Says whether every claim of a study is decided."""
+"""Returns whether every claim of a study is decided."""
 
 
 def looks(most: int) -> tuple[int, ...]:
-    """Returns the replicates at each look of a plan: 10, 14, 19, 27, 38, ..., the last.
+    """Returns the replicates at each analysis of a plan: 10, 14, 19, 27, 38, ...
 
     None but the last one is more than four fifths of it.
 
@@ -48,14 +48,14 @@ def looks(most: int) -> tuple[int, ...]:
 def stages(
     scenario: Scenario, folder: Path | None, most: int | None = None
 ) -> Iterator[Scenario]:
-    """Yields the scenario with the replicates of each look that is left, in order.
+    """Yields the scenario with the replicates of each remaining analysis, in order.
 
     A study that was started so continues where it is.
 
     Args:
-        scenario: Scenario of the study. If it has looks of its own, they are the plan.
+        scenario: Scenario of the study. If it has `looks`, they are the plan.
         folder: Folder of the study, whose lock is held; None for a new study.
-        most: Replicates of the last look; by default 20, or the scenario's if more.
+        most: Replicates of the last analysis; by default 20, or the scenario's if more.
 
     Raises:
         StudyError: there is nothing to decide, or the folder holds a study that was
@@ -93,12 +93,12 @@ def stages(
 
 
 def is_looked_at(scenario: Scenario) -> bool:
-    """Says whether a study is at a look of its plan, and not extended by hand."""
+    """Returns whether a study is at a planned analysis, and not extended by hand."""
     return scenario.replicates in scenario.looks
 
 
 def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
-    """Returns the replicates at each look of a scenario, as `stages` takes them."""
+    """Returns the replicates at each analysis of a scenario, as `stages` takes them."""
     if scenario.looks and most not in (None, scenario.looks[-1]):
         raise StudyError(
             f"--max-replicates must be the {scenario.looks[-1]} replicates of the "
@@ -108,7 +108,7 @@ def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
 
 
 def continued(scenario: Scenario, folder: Path) -> Scenario:
-    """Returns a scenario with the looks that the study in a folder was started with.
+    """Returns a scenario with the planned analyses of the study in a folder.
 
     They stay with it when it is extended.
     """

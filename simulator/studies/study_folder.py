@@ -52,7 +52,7 @@ class StudyFolder(StudySession):
     Args:
         path: Path of the folder, whose lock is held.
         disk: Disk of the folder.
-        look: Whether to look at the rows of runs that have ended.
+        look: Whether to check the rows of finished runs.
 
     Attributes:
         is_new: Whether there was no study in it.
@@ -126,7 +126,7 @@ class StudyFolder(StudySession):
     def numbered(self, runs: list[Run]) -> list[Run]:
         """Returns the runs of a scenario with the numbers that they have here.
 
-        Those that are new have numbers beyond.
+        New runs have the next numbers.
 
         Raises:
             StudyError: the folder holds a run that is none of them.
@@ -159,7 +159,7 @@ class StudyFolder(StudySession):
         ]
 
     def left(self, tasks: list[Task]) -> list[Task]:
-        """Returns the tasks that have not ended, of those that were planned here.
+        """Returns the tasks that have not ended, of those planned here.
 
         A task is repeated as it was planned, so that a resumed study is the one that
         was never interrupted.
@@ -191,8 +191,8 @@ class StudyFolder(StudySession):
             runs: All runs of the study, numbered.
             tasks: Tasks to execute.
             regrouped: Numbers of runs that a study of all these runs, run at once,
-                would have executed together with others; by default those that were
-                noted before.
+                would have executed together with others; by default those recorded
+                before.
             shared: Whether any processes may take the tasks, by this folder alone.
         """
         known = None if self.is_new else self.manifest

@@ -3,9 +3,9 @@
 Optuna proposes points, the same ones for the same results. All trials have the same
 seeds; the winner is run again, by seeds that no trial was chosen by.
 
-The study's scenario has the points as zipped lists, each with its number of
-replicates. Proposals follow from the seed and from results; so a search that was
-interrupted goes the same way again, and finds what has ended in its folder.
+The study's scenario has the points as zipped lists, each with its number of replicates.
+Proposals follow from the seed and from results; so an interrupted search repeats its
+steps, and finds finished trials in its folder.
 """
 
 import shutil
@@ -56,7 +56,7 @@ class Judge(Protocol):
         ...
 
     def rank(self, values: np.ndarray) -> tuple[int, float]:
-        """Returns by what trials are put in order: how many diverged, the mean."""
+        """Returns the order of trials: by their diverged runs, then by the mean."""
         ...
 
 
@@ -105,7 +105,7 @@ def tune(
         checkpoint_s: Real seconds, as in `simulate`.
 
     Returns:
-        The search; `stalesim.analysis.racing.best` says what it has found.
+        The search; `stalesim.analysis.racing.best` returns its result.
 
     Raises:
         UserError: Optuna is not installed, something in the scenario or the folder is
@@ -134,7 +134,7 @@ def planned(
     """Returns the scenario of a search before its first trial, as `tune` has it.
 
     Raises:
-        UserError: It cannot be tuned, or ends of what is searched are no values.
+        UserError: It cannot be tuned, or ends of the search space are no values.
     """
     config = running.scenario_from(scenario)
     tree = config.model_dump(mode="json")
@@ -144,8 +144,8 @@ def planned(
     plan |= {key: value for key, value in given.items() if value is not None}
     if not plan["over"]:
         raise StudyError(
-            f"{config.name}: must say what is tuned; give --over KEY=FROM:TO, or "
-            f"tune.over in the scenario"
+            f"{config.name}: must define what to tune; give --over KEY=FROM:TO, or "
+            "tune.over in the scenario"
         )
     names = list(config.variants)
     if variant is not None and variant not in names:
@@ -232,7 +232,7 @@ class TrialSearch:
         return known
 
     def end(self) -> Tuned:
-        """Searches, and returns what was found."""
+        """Searches, and returns the result."""
         proposals = Proposals(self._tune, self._config.seed)
         asked, replicates = 0, self._config.replicates
         for number in waves(self._tune.trials):
@@ -361,7 +361,7 @@ class Proposals:
         return [name for name, _ in self._asked]
 
     def tell(self, results: Mapping[str, float]) -> None:
-        """Takes the results of the points that were asked for; less is better."""
+        """Takes the results of the proposed points; less is better."""
         for name, trial in self._asked:
             self._study.tell(trial, results[name])
 

@@ -3,6 +3,6 @@
 - `simulated`: a world, a protocol and a seed, simulated by SimPy.
 - `replayed`: read from the folder of a recording.
 - `cached`: simulated once for all runs of a study that share it.
-- `logs`: tables of what a real system did, which extras read.
-- `base`: what all of them say of themselves.
+- `logs`: tables of a real system's events, which extras read.
+- `base`: the common interface of all of them.
 """

@@ -38,7 +38,7 @@ class RunTimeline(ABC):
         seed: Seed of the run.
         stop: Ends of the run (all but the target, which needs numbers).
         workload: Work and messages of a job.
-        answer_log: What the numerics have answered, where the world asks; else None.
+        answer_log: The training's answers, in an adaptive world; else None.
         job_steps: Local steps of each job so far, where they change; else None.
     """
 
@@ -59,7 +59,7 @@ class RunTimeline(ABC):
     @property
     @abstractmethod
     def made_by(self) -> str:
-        """What makes it, and why not something faster."""
+        """Its simulator, and the reason against a faster one."""
 
     @abstractmethod
     def _digest(self) -> str: ...
@@ -137,9 +137,9 @@ class RunTimeline(ABC):
 
     @property
     def reported(self) -> str:
-        """What clients have reported for it without noise, a sentence; or nothing.
+        """The clients' reports for it without noise, a sentence; or nothing.
 
-        Norms of messages tell no more than these.
+        Norms of messages reveal no more than these.
         """
         log = self.answer_log
         asked = [each for each in log.asks if each != "norms"] if log else []
@@ -157,7 +157,7 @@ class RunTimeline(ABC):
 
     @cached_property
     def names(self) -> dict[str, Categorical]:
-        """Columns of the table `clients` that say who each is, as far as is known."""
+        """Columns of the table `clients` that identify each, as far as is known."""
         groups = self.clients.groups if self.clients else {}
         sizes = [group.number for group in groups.values()]
         if not sizes:
@@ -202,7 +202,7 @@ class RunTimeline(ABC):
 
 
 class Ending:
-    """What a timeline's chunks say of its end."""
+    """The end of a timeline, from its chunks."""
 
     def __init__(self, num_clients: int, least: int) -> None:
         self._num_clients, self._least = num_clients, least
@@ -233,7 +233,7 @@ class Ending:
         return f"{since}: {left}{awaited}"
 
     def state(self) -> tuple[float, list[int]]:
-        """Returns what the rest of the run adds to."""
+        """Returns the totals to which the rest of the run adds."""
         return self._last, sorted(self._gone)
 
     def restore(self, state: tuple[float, list[int]]) -> None:

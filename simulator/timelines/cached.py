@@ -23,7 +23,7 @@ DAMAGED = (OSError, ValueError, LookupError, EOFError, NotImplementedError, BadZ
 def chunks(timeline: RunTimeline, num_rows: int, folder: Path) -> Iterator[Chunk]:
     """Yields the chunks of a timeline; simulates it if no run has done so to its end.
 
-    Where what was kept is damaged or gone, it is played from there on.
+    Where the cache is damaged or gone, the world is simulated from there on.
 
     Raises:
         ScenarioError: there can be no such timeline.

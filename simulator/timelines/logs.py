@@ -20,7 +20,7 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 class LogTable:
-    """The rows of a log as they were written, and what refuses one of them.
+    """The rows of a log as they were written, and the refusal of one of them.
 
     Raises:
         DataError: there is no such file, or it is no table.
@@ -70,7 +70,7 @@ class LogTable:
         return found.astype(np.float64).to_numpy(na_value=np.nan)
 
     def refuse(self, wrong: object, what: str, name: str, remedy: str) -> None:
-        """Refuses the first row that is wrong, with what stands in a column of it.
+        """Refuses the first wrong row, with its value in a column.
 
         Raises:
             DataError: some row is wrong.

@@ -43,7 +43,7 @@ from .summary import UNDER_WAY
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""
 NAMES = ("client_label", "client_group")
-"""Columns of the table `clients` that say who each is."""
+"""Columns of the table `clients` that identify each."""
 TIMED = ("time", "recording")
 """Ends of recordings that are known to have nothing more until then."""
 
@@ -278,7 +278,7 @@ def _given(stop: Stop) -> dict[str, object]:
 
 
 def recorded_run(config: Recording, run: Run) -> int:
-    """Returns the number of the recorded run that stands for a run.
+    """Returns the number of the recorded run that replaces a run.
 
     Raises:
         ScenarioError, StudyError: As `replayed` does.

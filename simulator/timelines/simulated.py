@@ -33,9 +33,9 @@ FIRST_PLAY = 4096
 TOGETHER = 8
 """Registers of messages come by as many: so replicates share a compiled program."""
 AFTER_ALL = EventPriority(NORMAL + 2)
-"""Priority of what happens last at an instant."""
+"""Priority of the last events at an instant."""
 CHUNK = 65_536
-"""Rows of a chunk of a world that is played to find the end."""
+"""Rows per chunk of a world that is simulated to find the end."""
 
 
 def before_exceeded(played: RunTimeline, most: Sequence[int]) -> float | None:
@@ -43,7 +43,7 @@ def before_exceeded(played: RunTimeline, most: Sequence[int]) -> float | None:
 
     Args:
         played: Timeline of a run that other ends limit.
-        most: What the messages of each client in commits may count (`CommitCosts`).
+        most: Most counts of each client's messages in commits (`CommitCosts`).
 
     Returns:
         None if there is no such commit.
@@ -86,8 +86,8 @@ class SimulatedTimeline(RunTimeline):
         batch_size: Samples of a local step.
         server: Resources that all clients share.
         quota: Messages that may be sent before the run ends, if that is limited.
-        notes_reads: Whether jobs of which nothing comes have rows, for an algorithm
-            that remembers what clients have got.
+        notes_reads: Whether discarded jobs have rows, for an algorithm that remembers
+            clients' models.
         player: `simpy` plays every world event by event; else those in which nothing
             feeds back on who acts when are made by arrays, to the same tables.
     """
@@ -139,7 +139,7 @@ class SimulatedTimeline(RunTimeline):
 
     @cached_property
     def feedback(self) -> str:
-        """Why SimPy plays it, mostly what feeds back on who acts when; or nothing."""
+        """Why SimPy plays it, mostly feedback on who acts when; or nothing."""
         if self.notes_reads:
             return "a memory of what clients have got"
         return feedback(
@@ -160,7 +160,7 @@ class SimulatedTimeline(RunTimeline):
         """Makes the timeline and yields chunks of at most `num_rows` rows.
 
         Raises:
-            ScenarioError: a law gave an impossible duration, or time stands still.
+            ScenarioError: a law gave an impossible duration, or time does not advance.
             DataError: a file of measurements has changed since the study began.
             ScenarioError: The world asks, and nothing has answered by the next chunk.
         """

@@ -29,7 +29,7 @@ class Start:
 
     Those are as many as can be in flight at once, of the jobs that read first, and any
     others that read at the same instant as the last of them. `analysis.timelines.start`
-    says why a start is left out, and finds the same instant in a whole record.
+    explains why a start is left out, and finds the same instant in a whole record.
 
     Args:
         in_flight: Jobs that can be in flight at once, >= 1.
@@ -37,7 +37,7 @@ class Start:
     Attributes:
         over: Its end by the jobs so far, virtual seconds; infinite before enough jobs
             have ended. It moves to the present when a job ends that read early, and
-            into the past if what is last known of that job, a lost one, is there.
+            into the past if that job was lost and its last event is there.
     """
 
     def __init__(self, in_flight: int) -> None:
@@ -75,7 +75,7 @@ def _ended(jobs: Jobs) -> Float[np.ndarray, " J"]:
 
 
 class Counts:
-    """Statistics of a part of a run: of its start, or of what follows.
+    """Statistics of a part of a run: of its start, or of the rest.
 
     Attributes:
         contributions: of each client.
@@ -102,7 +102,7 @@ class Counts:
         commit: Int[np.ndarray, " n"],
         group: Int[np.ndarray, " K"] | None,
     ) -> None:
-        """Adds contributions; `group` is that of each client, None if they are one."""
+        """Adds contributions; `group` is each client's, None if they are one."""
         _add(self.contributions, client)
         _add(self.ages, client, age)
         _add(self.waiting, client, waiting)
@@ -147,10 +147,10 @@ class Summary:
         over: End of the start, virtual seconds; infinite while it is not known, NaN if
             no steady state follows.
         of_start: Statistics of the start.
-        later: Statistics of what follows.
-        misplaced: Whether jobs said so late when the start was over that contributions
-            were counted on the wrong side of it. All of the run has to be counted once
-            more, by `start_s`.
+        later: Statistics after the start.
+        misplaced: Whether jobs ended so late that contributions were counted on the
+            wrong side of the start. The whole run must be counted once more, by
+            `start_s`.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class Summary:
         self._compute(done, done.computed_time)
 
     def finish(self, virtual_s: float) -> None:
-        """Counts what was still under way when the run ended."""
+        """Counts the jobs that were running when the run ended."""
         rest = self._computing
         computing = np.isnan(rest.computed_time) & (rest.outcome == Outcome.IN_FLIGHT)
         computed = np.where(computing, virtual_s, rest.computed_time)
@@ -218,7 +218,7 @@ class Summary:
             self.of_start = Counts(*self._sizes)
 
     def entry(self) -> dict[str, object]:
-        """Returns what the manifest says of the run."""
+        """Returns the manifest's entry on the run."""
         outcomes = zip(Outcome, self._outcomes.tolist(), strict=True)
         return {
             "start_s": None if np.isnan(self.over) else self.over,
@@ -268,7 +268,7 @@ class Summary:
         return columns | {"start": start, "staleness": age, "count": count}
 
     def again(self) -> "Summary | None":
-        """Returns one that knows the end of the start, if that came out late."""
+        """Returns a summary that has the end of the start, if that was found late."""
         if not self.misplaced:
             return None
         return Summary(self._sizes[0], 1, self._at_once, self._groups, self.over)
@@ -329,7 +329,7 @@ def _add(
 
 
 DID = ("run", "client", "num_jobs", "num_applied", "staleness_mean", "staleness_max")
-"""Columns of the table `clients`, next to names; jobs say the rest."""
+"""Columns of the table `clients`, next to names; jobs contain the rest."""
 
 
 class WholeRecord:
@@ -337,7 +337,7 @@ class WholeRecord:
 
     Args:
         run: Number of the run.
-        summary: What each client did, of all of the run.
+        summary: Activity of each client, over all of the run.
         sizes: Bytes of an upload and of a download.
         names: Columns of the table `clients` that name each client.
         writer: Writer of the tables.
@@ -368,11 +368,11 @@ class WholeRecord:
         self._written += rows.time.size
 
     def again(self) -> None:
-        """Nothing: what is written is written."""
+        """Nothing: written rows stay."""
         return
 
     def finish(self, virtual_s: float) -> dict[str, object]:
-        """Writes what each client did."""
+        """Writes the activity of each client."""
         told = self._summary.clients(self._run, virtual_s)
         did = {name: told[name] for name in DID}
         self._writer.append("clients", did | self._names)
@@ -389,16 +389,16 @@ class Statistics:
         self._names, self._writer = names, writer
 
     def add(self, chunk: Chunk) -> None:
-        """Counts what is in the next chunk."""
+        """Counts the rows of the next chunk."""
         self._summary.add(chunk)
 
     def again(self) -> "Statistics | None":
-        """Returns statistics that know the end of the start, if it came out late."""
+        """Returns statistics that have the end of the start, if it was found late."""
         summary = self._summary.again()
         return summary and Statistics(self._run, summary, self._names, self._writer)
 
     def finish(self, virtual_s: float) -> dict[str, object]:
-        """Writes what was counted."""
+        """Writes the counts."""
         run, summary = self._run, self._summary
         summary.finish(virtual_s)
         self._writer.append("clients", summary.clients(run, virtual_s) | self._names)
@@ -407,7 +407,7 @@ class Statistics:
 
 
 Tables = WholeRecord | Statistics
-"""What is kept of a run's timeline."""
+"""The kept part of a run's timeline."""
 
 
 def row_columns(

@@ -1,23 +1,23 @@
-"""The world in virtual time on SimPy: clients, their cycle, and what happens to them.
+"""The world in virtual time on SimPy: clients, their cycle, and their incidents.
 
-The first floor, which knows no feature:
+The first floor, which depends on no feature:
 
-- `world`: events in virtual time, the clients, and what they share.
+- `world`: events in virtual time, the clients, and their shared resources.
 - `clients`: entries of a scenario; `delays`: the laws of their stages, and draws of
-  those, in seconds or integer ticks; `workload`: what a job has to do.
+  those, in seconds or integer ticks; `workload`: the work of a job.
 - `cycle`: idle, read, download, compute and upload, one after the other; `selection`:
   who begins.
-- `protocol`: what every protocol is; `recorders`: its rows; `laws`: durations;
+- `protocol`: the base of every protocol; `recorders`: its rows; `laws`: durations;
   `streams`: keyed random numbers.
-- `feature`: the interface of options; `features`: which ones a scenario asks for.
+- `feature`: the interface of options; `features`: those of a scenario.
 
-Features, one file each, and what they need:
+Features, one file each, and their bases:
 
 - `links`: clients' own and shared links, the server's queue, and budgets of messages;
   `slowdowns` and `power`: how long computing takes; `local_steps`: how much.
 - `presence` (`availability`): joining, leaving, crashing; `faults`:
   messages that are lost or arrive twice; `planned`: cycles in which that may happen.
-- `concurrency`, `preferences`, `answers`: who may work, and on what that depends.
+- `concurrency`, `preferences`, `answers`: who may work, and the reasons for it.
 
-Nothing in here imports JAX or pandas, or knows a protocol.
+Nothing in here imports JAX or pandas, or depends on a protocol.
 """

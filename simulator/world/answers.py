@@ -1,8 +1,8 @@
-"""What the numerics tell a world that asks: plain numbers, in the order of questions.
+"""Training's answers to an adaptive world: plain numbers, as questions are ordered.
 
-A part that asks names what it asks for, of `QUESTIONS`. Its world is played up to the
-question, the rows so far are executed, and it is played on. All answers of a run are
-kept, so that the same world can be played again without numerics.
+An adaptive part names the `QUESTIONS` that it needs. Its world is simulated up to the
+question, the rows so far are executed, and it continues. All answers of a run are kept,
+so that the world can be simulated again without training.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 OF_CLIENTS = ("losses", "norms")
 QUESTIONS = (*OF_CLIENTS, "metrics")
-"""What a world may ask: losses and norms of clients' last contributions, and the last
+"""Questions of a world: losses and norms of clients' last contributions, and the last
 evaluation."""
 
 
 class Asking(Part):
-    """A part that may ask the numerics."""
+    """A part that may need training."""
 
     asks: ClassVar[tuple[str, ...]] = ()
-    """What it asks, of `QUESTIONS`."""
+    """The quantities that it needs, of `QUESTIONS`."""
 
     @property
     def needed_metrics(self) -> tuple[str, ...]:
@@ -36,19 +36,18 @@ class Asking(Part):
         return ()
 
     def check_algorithm(self, algorithm: "Algorithm") -> None:
-        """Refuses algorithms that lack what it asks for, by a `LocatedError`."""
+        """Refuses algorithms without these quantities, by a `LocatedError`."""
 
 
 class Answers:
-    """What a world knows of its clients at a question.
+    """A world's data on its clients at a question.
 
     Attributes:
         losses: Mean loss of each client's samples in its last job that was executed, at
             the model that it had read; of several local steps the mean over all of
             them, each at the model before it. NaN before the first, or where no part
-            asks.
-        norms: Norm of its message as the server gets it, after what enemies make of
-            theirs, likewise.
+            needs it.
+        norms: Norm of its message as the server gets it, after any attack, likewise.
         metrics: The last evaluation, by metric, of several workers their mean.
         seconds: Virtual seconds from read to arrival of each client's last job that was
             applied; NaN before the first.
@@ -70,15 +69,15 @@ class Answers:
 
 
 Columns = tuple[np.ndarray, ...]
-"""Clients, and what was asked for of each."""
+"""Clients, and the quantities of each."""
 
 
 class AnswerLog:
     """All answers of a run, as long as it lasts.
 
     Args:
-        asks: What it asks, of `QUESTIONS`.
-        why: Who asks, in a few words.
+        asks: The quantities that it needs, of `QUESTIONS`.
+        why: The part that needs them, in a few words.
         of: Digest of the numerics that answer.
     """
 
@@ -105,12 +104,12 @@ class AnswerLog:
             self._metrics = metrics or self._metrics
 
     def answer(self) -> None:
-        """Answers the next question by what came since the one before."""
+        """Answers the next question from the rows since the one before."""
         self._given.append((self._joined(self._open), self._metrics))
         self._open = []
 
     def tell(self, number: int, answers: Answers) -> None:
-        """Tells a world the answers to a question.
+        """Passes the answers to a question to a world.
 
         Args:
             number: Number of the question, from 0.
@@ -128,9 +127,9 @@ class AnswerLog:
     def refused(self) -> ScenarioError:
         """Returns the error of a world that is played without its numerics."""
         return ScenarioError(
-            f"the scenario must be run to know who acts when: {self.why} asks for "
-            f"{' and '.join(self.asks)}, which need the numerics; use stalesim run, "
-            f"whose recorded timeline can be replayed"
+            f"timing must be simulated together with training: {self.why} needs "
+            f"{' and '.join(self.asks)}; use stalesim run, whose recorded timeline "
+            "can be replayed"
         )
 
     def state(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Loss(Config):
     timeout: Seconds
     """Virtual seconds from sending a message to sending it again."""
     retries: Annotated[int, Field(ge=0)] = 3
-    """Repeats of a message before its job is given up."""
+    """Repeats of a message before its job is abandoned."""
     duplicates: Chance = 0.0
     """Chance that a message that arrives does so twice."""
 
@@ -132,10 +132,10 @@ class Power(Config):
 
 
 class OpenArrivals(Config):
-    """Starts of jobs at times of their own, however long jobs take: an open system.
+    """Starts of jobs independent of their durations: an open system.
 
-    A start that finds `in_flight` jobs under way, or no client that is free and there,
-    is missed; incidents say how many were (`MISSED`).
+    A start that finds `in_flight` running jobs, or no client that is free and present,
+    is missed; incidents count them (`MISSED`).
 
     Source: FLSim's generators of events; the demand of Huba et al., Papaya: Practical,
     Private, and Scalable Federated Learning (2022).
@@ -145,18 +145,18 @@ class OpenArrivals(Config):
     """Law of virtual seconds from one start to the next, > 0: `constant`, or `expon`
     for Poisson arrivals."""
     rate: Power | None = None
-    """By what the rate of starts is multiplied over time, such as by the hour of a day;
-    by default 1."""
+    """Factor of the rate of starts over time, such as by the hour of a day; by default
+    1."""
 
 
 class Selection(Config):
     """The choice of the clients that work, where fewer are in flight than there are."""
 
     in_flight: Count
-    """Jobs under way at any time, and the next is given out when one ends; with
-    `arrivals` the most that may be under way."""
+    """Running jobs at any time: the next starts when one ends; with `arrivals` the most
+    that may run at once."""
     by: Literal["uniform", "weighted", "cyclic"] = "uniform"
-    """Chances of clients: all alike, by `weights`, or one after the other."""
+    """Probabilities of clients: equal, by `weights`, or one after the other."""
     weights: Quantity = 1
     """`weighted`: chances of the clients, up to a common factor."""
     arrivals: OpenArrivals | None = None
@@ -166,8 +166,8 @@ class Selection(Config):
     in_flight_by: Concurrency | None = None
     """Rule by which that number changes, from `in_flight` on; never more."""
     refill: Count = 1
-    """Free places, of `in_flight`, with which new jobs are given out, to all of them at
-    once; with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
+    """Free places, of `in_flight`, with which new jobs start, in all of them at once;
+    with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
     `min_hole_to_fill` of its `BuffDeviceManager`."""
 
     @model_validator(mode="after")
@@ -179,8 +179,8 @@ class Selection(Config):
             )
         if self.refill > 1 and self.arrivals is not None:
             raise LocatedError(
-                "refill must be left out with arrivals, by whose times jobs start; "
-                "remove one of them",
+                "refill must be left out with arrivals, which start the jobs; remove "
+                "one of them",
             )
         if self.in_flight_by and (self.refill > 1 or self.arrivals is not None):
             raise LocatedError(
@@ -198,8 +198,8 @@ class Rates(Config):
     """
 
     idle: Quantity = 0
-    """A second in which it does nothing of what has a rate of its own: from its joining
-    until it leaves or the run ends, also while it is away."""
+    """A second without any activity that has its own rate: from its joining until it
+    leaves or the run ends, also while it is away."""
     compute: Quantity | None = None
     """A second of computing; by default as idling."""
     upload: Quantity | None = None
@@ -226,7 +226,7 @@ class Behaviour(Config):
     """
 
     idle: AnyLaw | None = None
-    """Law of virtual seconds before a client asks for its next job."""
+    """Distribution of virtual seconds before a client requests its next job."""
     read: AnyLaw | None = None
     """Law of virtual seconds of the request that ends with a snapshot of the model."""
     compute: AnyLaw | None = None
@@ -235,11 +235,11 @@ class Behaviour(Config):
     """Unit of a draw of `compute`: a whole job, one of its local steps, or one of its
     samples (`value: 3e6/5e9`: 3 million operations a sample at 5 Gflop/s)."""
     compute_draws: Literal["each", "one"] | None = None
-    """Draws of a job of several steps or samples. `each`, usual for steps: each has a
-    draw of its own, independent of the others, and they are added. `one`, usual for
-    samples: a single draw times their number, as if the job had a speed of its own."""
+    """Draws of a job of several steps or samples. `each`, the default for steps: each
+    has its own independent draw, and they are added. `one`, the default for
+    samples: a single draw times their number, as if the job had its own speed."""
     power: Power | None = None
-    """How fast it computes over time; by default always as the law says."""
+    """Speed of computing over time; by default constant."""
     upload: Link | None = None
     """Upload link (client to server): latency and bandwidth."""
     download: Link | None = None
@@ -277,17 +277,17 @@ class Behaviour(Config):
 
 
 class Group(Behaviour):
-    """Some clients in succession, alike in law; `m` and `M` count within the group."""
+    """Successive clients with the same laws; `m` and `M` count within the group."""
 
     number: NumClients
     """Number of clients of the group."""
 
 
 class Clients(Behaviour):
-    """All clients; entries of a group replace those that stand here."""
+    """All clients; entries of a group replace these."""
 
     number: NumClients | None = None
-    """How many, where no partition of data says it."""
+    """Number of clients, unless a partition of data defines it."""
     groups: dict[str, Group] = Field(default_factory=dict)
     """Divide the clients in order, such as `phones: {number: 30, compute: ...}`."""
     slowdowns: tuple[Slowdown, ...] = ()
@@ -295,8 +295,8 @@ class Clients(Behaviour):
     selection: Selection | None = None
     """Client selection (default: all clients work)."""
     local_steps_by: LocalStepsRule | None = None
-    """Rule by which the local steps of jobs change; at most as many as the algorithm
-    says, or `job.steps` in a world without one."""
+    """Rule by which the local steps of jobs change; at most the algorithm's, or
+    `job.steps` in a world without one."""
     world: WorldName | None = None
     """A system of the theory or of a recorded log, by its name. It sets the durations
     of jobs; `stalesim list worlds` shows them."""
@@ -310,7 +310,7 @@ class Clients(Behaviour):
     def _works(self) -> "Clients":
         parts: tuple[Behaviour, ...] = tuple(self.groups.values()) or (self,)
         if all(part.compute is None for part in (self, *parts)):
-            raise ValueError("must say how long a job takes; add compute: {law: ...}")
+            raise ValueError("must set the duration of a job; add compute: {law: ...}")
         for _, _, part in self.behaviours(self.total or 1):
             if part.compute_draws == "each" and part.compute_per == "job":
                 raise LocatedError(
@@ -345,19 +345,19 @@ class Clients(Behaviour):
 
     @property
     def listeners(self) -> "dict[str, Preference | LocalStepsRule | None]":
-        """Parts of their options that may ask the numerics, by their keys."""
+        """Parts of their options that may need training, by their keys."""
         prefer = self.selection.prefer if self.selection else None
         return {"selection.prefer": prefer, "local_steps_by": self.local_steps_by}
 
     @property
     def vary_steps(self) -> bool:
-        """Whether jobs may have fewer local steps than the algorithm says."""
+        """Whether jobs may have fewer local steps than the algorithm sets."""
         prefer = self.selection.prefer if self.selection else None
         return self.local_steps_by is not None or bool(prefer and prefer.varies_steps)
 
     @property
     def total(self) -> int | None:
-        """Number of clients, if it is given here."""
+        """Number of clients, if it is set here."""
         in_groups = sum(group.number for group in self.groups.values())
         return in_groups or self.number
 
@@ -384,8 +384,8 @@ class Clients(Behaviour):
 class ServerEvaluation(Config):
     """Evaluations of the model for which the server leaves arrivals waiting.
 
-    What `evaluate` of a scenario measures takes no time; this is its price, or that of
-    evaluations of which nothing is recorded.
+    The `evaluate` section takes no virtual time; this is the cost of its evaluations,
+    or of others without a record.
     """
 
     every: Count
@@ -415,7 +415,7 @@ class Server(Config):
 def table_mistake(
     times: Sequence[float], values: Sequence[float], period: float | None
 ) -> str:
-    """Returns what a table of powers must have and lacks; empty if it is right."""
+    """Returns the fault of a table of powers; empty if it is right."""
     if not times or times[0] != 0 or any(b <= a for a, b in pairwise(times)):
         found = ", ".join(f"{time:g}" for time in times[:4])
         return f"times that start at 0 and ascend, got {found or 'none'}"
@@ -466,10 +466,10 @@ def _of_each(
 def check_rates(
     clients: "Clients | None", protocol: "Protocol", num_clients: int
 ) -> None:
-    """Refuses rates that no record tells how to count.
+    """Refuses rates that no record can count.
 
     Raises:
-        LocatedError: Something does not fit; the message says where and what to do.
+        LocatedError: Something does not fit; the message has its place and the remedy.
     """
     traits = protocol.traits
     parts = clients.behaviours(num_clients) if clients and not traits.pooled else ()
@@ -484,7 +484,7 @@ def check_rates(
                 continue
             raise LocatedError(
                 f"clients.watts.{name} must be left out for the protocol "
-                f"{tag(type(protocol))!r}, whose jobs do not say how long messages "
-                f"take (or not of all messages); remove it",
+                f"{tag(type(protocol))!r}, whose jobs do not record the times of all "
+                "messages; remove it",
                 ("clients", "watts", name),
             )

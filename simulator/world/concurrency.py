@@ -1,4 +1,4 @@
-"""Jobs under way whose number follows from the staleness of what has arrived."""
+"""Concurrency that follows from the staleness of arrived contributions."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,7 +20,7 @@ be under way from now on."""
 
 
 class Concurrency(Part):
-    """How many jobs may be under way, by those that have arrived: its options."""
+    """Number of running jobs as a function of arrivals: its options."""
 
     @abstractmethod
     def make(self, most: int) -> Limit:
@@ -58,14 +58,14 @@ class Limited(Feature):
 class SteadyStaleness(Concurrency):
     """Jobs under way that make contributions as stale as a target, on average.
 
-    With C jobs always under way and Z contributions a commit, the mean staleness is
-    (C - 1) / Z whatever the times, so that Z is known from what arrives, and the next
-    number is 1 + Z target, rounded, from 2 to `in_flight`; staleness that sums up to
-    nothing counts as one commit. After a change as many contributions are passed over
-    as jobs were under way, most of which had read before.
+    With C jobs always running and Z contributions per commit, the mean staleness is
+    (C - 1) / Z for any times, so that Z follows from the arrivals. The next number is
+    1 + Z target, rounded, from 2 to `in_flight`; a staleness sum of zero counts as one
+    commit. After a change, as many contributions are skipped as jobs were running,
+    because most of them had read before.
 
-    Source: Little's law over commits, as in `protocol.size_by: {kind: staleness}`; to
-    set the number by it follows from it, and is from no paper that we know.
+    Source: Little's law over commits, as in `protocol.size_by: {kind: staleness}`;
+    setting the number by it follows, and is from no paper that we know.
     """
 
     kind: Literal["staleness"] = "staleness"

@@ -25,11 +25,11 @@ Then = Callable[[int], object]
 Duration = Callable[[int, int, float], float]
 """How long a stage takes: of a client, the number of its job, and when it begins."""
 Lost = Callable[[int, Outcome], None]
-"""Called with a client whose job came to nothing, and how."""
+"""Called with a client whose job was lost, and the reason."""
 
 
 class Cycle:
-    """Lets clients work, and tells a protocol when they read and when they arrive.
+    """Lets clients work, and reports their reads and arrivals to a protocol.
 
     Args:
         world: World of the clients.
@@ -37,16 +37,16 @@ class Cycle:
         arrive: Called when its contribution has arrived and been served.
         lost: Called when the job that it had started is lost.
         left: Called when a client will never work again.
-        admit: Asked before a client reads; a refused client waits for `resume`.
-        selects: Whether the next client is chosen by the scenario's selection, if it
-            has one; else the protocol says who starts.
+        admit: Called before a client reads; a refused client waits for `resume`.
+        selects: Whether the scenario's selection chooses the next client, if it has
+            one; else the protocol does.
         stops: Whether the protocol may stop jobs that are under way.
 
     Attributes:
         begin: Lets one client begin a cycle.
         start: Starts all clients, or as many as may be in flight.
         again: Lets a client whose job is done begin the next, or another in its place.
-        resume: Lets a client ask again that was not admitted.
+        resume: Lets a refused client request its job again.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Cycle:
     def stop(self, client: int, *, again: bool = True) -> bool:
         """Stops the job that a client has under way; the client then begins again.
 
-        What it has computed is lost, and its messages arrive nowhere; one that is on a
-        shared link still takes its share. Before it asks for work again, the client
-        takes as long as its law `restart` says.
+        Its computation is lost, and its messages arrive nowhere; one that is on a
+        shared link still takes its share. Before it requests work again, the client
+        waits for a duration of its law `restart`.
 
         Args:
             client: Number of the client, from 0.
@@ -110,8 +110,8 @@ class Way:
     Between its read and its arrival it computes, and nothing else.
 
     Attributes:
-        begin: Lets a client begin: it idles, then asks for work.
-        resume: Lets a client ask again that was not admitted.
+        begin: Lets a client begin: it idles, then requests work.
+        resume: Lets a refused client request its job again.
     """
 
     begin: Then

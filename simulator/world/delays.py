@@ -239,7 +239,7 @@ class Delays:
             self.draws[purpose] = stage.next
 
     def prefetch(self, clients: np.ndarray) -> None:
-        """Draws what many clients are about to need, all at once."""
+        """Draws the next values of many clients, all at once."""
         for stages in self._stages:
             for number, stage in stages.items():
                 mine = clients

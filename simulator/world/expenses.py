@@ -1,16 +1,16 @@
 """Joules that clients draw over a run, from its record.
 
-Nothing of it is stored: jobs say when each was read, computed, sent and had arrived,
-and a *tariff* what each second and message of a client takes. A run's entry in the
-manifest has its tariffs, one for each group of clients in succession:
+Nothing of it is stored: jobs have the times of reading, computing, sending and arrival,
+and a *tariff* has the price of each second and message of a client. A run's entry in
+the manifest has its tariffs, one for each group of clients in succession:
 
     {"clients": 30, "join": 0, "leave": None,
      "joules": {"idle": 0.5, "compute": 5, "upload": 2, "upload_message": 0.1}}
 
-Rates are numbers, or lists of one for each client. An activity without a rate of its
-own counts as idling, and a client idles while it does nothing else, from its joining
-until it leaves or the run ends, also while it is away or has crashed: a record does not
-say how long.
+Rates are numbers, or lists of one for each client. An activity without a rate counts as
+idling. A client idles while it does nothing else, from its joining until it leaves or
+the run ends, also while it is away or has crashed: a record does not contain those
+times.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Tariff(TypedDict):
 
 
 def ends(jobs: Jobs, incidents: Incidents) -> Float[np.ndarray, " J"]:
-    """Returns when each job had arrived, or came to nothing; NaN of one under way.
+    """Returns when each job had arrived, or was lost; NaN for a running one.
 
     A job that did not arrive ended with the incident of its client that comes in the
     same place. One that was rejected before it was sent ended when it had computed.
@@ -121,7 +121,7 @@ class Expenses:
 
 
 Change = tuple[str, Moments, Moments, Moments]
-"""An activity; moments, and by what rate and amount change at each."""
+"""An activity; moments, and its change of rate and amount at each."""
 
 
 class _Group:

@@ -89,7 +89,7 @@ class Losses(Lossless, Feature):
     def sendings(
         self, clients: Int[np.ndarray, " C"], first: Int[np.ndarray, " C"], n: int
     ) -> Sendings:
-        """Returns how the uploads of `n` jobs of each client fare.
+        """Returns the outcomes of the uploads of `n` jobs of each client.
 
         The number of losses is geometric, by inversion of one number.
 

@@ -76,7 +76,7 @@ class OwnLinks(Feature):
 
     Attributes:
         in_ticks: Whether no link takes time by bytes.
-        seconds: Of each way on which some do, what it takes each client's message.
+        seconds: Times of each client's message, per way on which some have any.
     """
 
     def __init__(self, world: "World") -> None:
@@ -173,7 +173,7 @@ class Quota(NamedTuple):
 
     @property
     def digested(self) -> list[int | bool]:
-        """Returns what tells it apart."""
+        """Returns its identity."""
         return [*self.each, self.in_all, self.by_commit]
 
 

@@ -32,7 +32,7 @@ class LocalStepsRule(Asking):
 class StepSchedule(LocalStepsRule):
     """Numbers of local steps, one after the other.
 
-    Before the first change a job has as many as the algorithm says, and never more.
+    Before the first change a job has the algorithm's number, and never more.
     """
 
     kind: Literal["schedule"] = "schedule"
@@ -55,7 +55,7 @@ class StepSchedule(LocalStepsRule):
         return self
 
     def start(self, world: "World", steps: JobSteps) -> None:
-        """Plans all changes, each before what happens at its instant."""
+        """Plans all changes, each before the other events of its instant."""
         for value, at in zip(self.values, self.seconds, strict=True):
             clock = world.clock(at)
             if world.seconds([clock])[0] < at:  # between two ticks
@@ -144,7 +144,7 @@ class _Falling:
 
 
 class GivenSteps(Feature):
-    """Jobs whose local steps are given to them when they read.
+    """Jobs whose local steps are set when they read.
 
     Attributes:
         steps: As given.

@@ -1,4 +1,4 @@
-"""Worlds by name, of theory or recorded: what they say of the clients."""
+"""Worlds by name, of theory or recorded: their settings of the clients."""
 
 from typing import Literal
 
@@ -107,16 +107,16 @@ NAMED_WORLDS: dict[str, dict[str, object]] = {
 `one_slow`: all take 1 s but the last client, which takes 100 s. `bursts`: 1 s, and ten
 times as long in bursts of 10 s on average, every 60 s. `lomax`: 1 s and a Lomax time of
 shape 1.1, whose mean is 10 s and whose variance is infinite. `universal`: 1 s at full
-power, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
-for 10 s nothing is computed; the clients' minutes begin one after the other.
-`RECORDED` says what the others are. Of `pai_job_1` to `pai_job_4`, times were made
-0..1000, so that seconds are of no known length; of `fivegophers`, a message is as
-fast as the 5 s are in which it begins, and a job takes 1 s.
+speed, which each client has for 30 of 60 s; for 20 s a job takes ten times as long, and
+for 10 s nothing is computed; the clients' minutes begin one after the other. `RECORDED`
+describes the others. Times of `pai_job_1` to `pai_job_4` were scaled to 0..1000, so
+that the length of a second is unknown; a message of `fivegophers` has the speed of the
+5 s in which it begins, and a job takes 1 s.
 
-Source: Tyurin and Richtarik (2023), section 5; `lomax`:
-Maranjyan, Omar and Richtarik, MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`:
-alibaba/clusterdata, cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0. SOURCE in each
-folder of `recorded` says where its measurements are from, and how they were changed.
+Source: Tyurin and Richtarik (2023), section 5; `lomax`: Maranjyan, Omar and Richtarik,
+MindFlayer SGD (2025); `pai_job_1` to `pai_job_4`: alibaba/clusterdata,
+cluster-trace-gpu-v2020/mini-batch-time, CC BY 4.0. SOURCE in each folder of `recorded`
+has the origin of its measurements and their changes.
 """
 
 RECORDED = {
@@ -158,7 +158,7 @@ def with_named(data: dict[str, object]) -> dict[str, object]:
         data: The entry `clients` of a scenario, with the key `world`.
 
     Raises:
-        ValueError: It says otherwise itself.
+        ValueError: It sets the same entries itself.
     """
     named = NAMED_WORLDS.get(str(data["world"]))
     if named is None:
@@ -166,8 +166,8 @@ def with_named(data: dict[str, object]) -> dict[str, object]:
     for key, value in named.items():
         if key in data and not _same(data[key], value):
             raise ValueError(
-                f"must have either world or {key}, which the world "
-                f"{data['world']!r} says; remove one"
+                f"must have either world or {key}, which the world {data['world']!r} "
+                "sets; remove one"
             )
     return {**data, **named}
 

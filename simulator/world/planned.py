@@ -26,12 +26,12 @@ class PlannedWay(Way):
 
     @override
     def begin(self, client: int) -> None:
-        """Lets a client idle, then ask for work."""
+        """Lets a client idle, then request work."""
         self._appear(client, self._env.now + self._world.draw(Purpose.IDLE, client))
 
     @override
     def resume(self, client: int) -> None:
-        """Lets a client ask again that was not admitted."""
+        """Lets a refused client request its job again."""
         self._appear(client, self._env.now)
 
     def _appear(self, client: int, earliest: float) -> None:
@@ -229,12 +229,12 @@ class WatchedWay(PlannedWay):
 
 
 HandOut = Callable[[int, Then, Then], None]
-"""Has a client's job done elsewhere as soon as it has read: called with the client, and
-with what to call when its contribution has arrived and when it is gone."""
+"""Does a client's job elsewhere as soon as it has read: called with the client, and
+with callbacks for the arrival of its contribution and for its loss."""
 
 
 class HandedOutWay(WatchedWay):
-    """A way on which jobs are done elsewhere, whatever laws say of them."""
+    """A way on which jobs are done elsewhere, whatever their laws."""
 
     def __init__(self, cycle: Cycle, hand_out: HandOut) -> None:
         super().__init__(cycle)

@@ -47,7 +47,7 @@ class PowerTable:
             self._whole = sum((end - start) * value for start, end, value in pieces)
 
     def duration(self, start: float, work: float) -> float:
-        """Returns how long some work takes: until the integral has reached it.
+        """Returns the duration of some work: until the integral has reached it.
 
         Args:
             start: Moment at which the work begins, seconds from the table's start.
@@ -72,7 +72,7 @@ class PowerTable:
 
 
 def powers(config: Power, population: Population) -> list[Work]:
-    """Returns how long some work of each client takes, by when it begins.
+    """Returns the duration of each client's work, as a function of its start.
 
     Raises:
         DataError: A file that is not there or damaged, or whose table is none.

@@ -1,4 +1,4 @@
-"""Selections that prefer clients by what the server has learned of them."""
+"""Selections that prefer clients by the server's knowledge of them."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -35,10 +35,10 @@ class Preference(Asking):
 
     @abstractmethod
     def make(self, pool: "PreferringPool") -> Choose:
-        """Returns what chooses in one run.
+        """Returns the chooser of one run.
 
         Args:
-            pool: The clients, and what is known of them.
+            pool: The clients, and the data on them.
         """
 
 
@@ -47,7 +47,7 @@ class PreferringPool(Pool):
 
     Args:
         config: Number of clients in flight, the preference, and how others are chosen.
-        world: World of the clients; it knows the answers of the numerics.
+        world: World of the clients; it has the training's answers.
     """
 
     def __init__(self, config: Selection, world: "World") -> None:
@@ -58,7 +58,7 @@ class PreferringPool(Pool):
 
     @property
     def answers(self) -> Answers:
-        """What is known of the clients, if the preference asks."""
+        """Data on the clients, if the preference needs them."""
         answers = self.world.answers
         assert answers is not None
         return answers
@@ -112,7 +112,7 @@ class PreferringPool(Pool):
         return next(iter(self.choose(1, now)), None)
 
     def ready(self, then: Then, argument: int) -> None:
-        """Calls a function as soon as what the preference asks for is known."""
+        """Calls a function as soon as the preference's data are there."""
         if self.world.answers is None:
             then(argument)
         else:
@@ -122,9 +122,9 @@ class PreferringPool(Pool):
 class PowerOfChoice(Preference):
     """Of some candidates, those whose last loss was largest.
 
-    Candidates are drawn without replacement by the selection's chances (`by`: shares of
-    the data in the paper); at least as many as are to be chosen. A client that has not
-    worked yet counts as the largest loss of all; of equal losses the one that was drawn
+    Candidates are drawn without replacement by the selection's probabilities (`by`:
+    shares of the data in the paper); at least as many as the rule chooses. A client
+    that has not worked yet counts as the largest loss; of equal losses the one drawn
     first is taken.
 
     Source: Cho, Wang and Joshi, Client Selection in Federated Learning: Convergence
@@ -180,7 +180,7 @@ class Oort(Preference):
     """T, virtual seconds from read to arrival that are not too long; by default any
     are."""
     penalty: Annotated[float, Field(ge=0)] = 2.0
-    """a, of those that are longer."""
+    """a, for longer jobs."""
     exploration: Share = 0.9
     """epsilon before the first choice."""
     decay: Share = 0.98
@@ -264,18 +264,18 @@ class Flad(Preference):
     worst of them, with `least_steps`, so that no place stays empty.
 
     Source: Doriguzzi-Corin and Siracusa, FLAD: Adaptive Federated Learning for DDoS
-    Attack Detection (2024), by its authors' code (`flad_training.py`). Other than
-    there, a client's score is the loss of its last job, as old as that job, for the F1
-    score of the new model on validation rows of its own; `most` stays as it is, where
-    the code multiplies it by 1 less the worst score; and the server's mean is of those
-    who were selected, without the others' models, which are the server's own.
+    Attack Detection (2024), by its authors' code (`flad_training.py`). In contrast, a
+    client's score here is the loss of its last job, as old as that job, in place of the
+    new model's F1 score on its validation rows; `most` stays as it is, where the code
+    multiplies it by 1 less the worst score; and the server's mean is over the selected
+    clients, without the others' models, which equal the server's.
     """
 
     kind: Literal["flad"] = "flad"
     asks: ClassVar[tuple[str, ...]] = ("losses",)
     least_steps: Annotated[int, Field(ge=1)] | None = None
-    """Local steps of the best of those who are behind; by default all make as many as
-    the algorithm says."""
+    """Local steps of the best client behind the mean; by default all make the
+    algorithm's number."""
 
     @property
     def varies_steps(self) -> bool:

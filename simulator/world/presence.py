@@ -1,7 +1,7 @@
 """Presence of clients: joining, leaving, and times there and away by turns.
 
-Everything is worked out when it is asked for, client by client and forward in time, so
-that a client who is away costs no event.
+Everything is computed on demand, client by client and forward in time, so that an
+absent client costs no event.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ def restless(client: int, start: float, time: float) -> ScenarioError:
     Args:
         client: Number of the client, from 0.
         start: When it came last, virtual seconds.
-        time: When it is asked for.
+        time: Time of the query.
     """
     return ScenarioError(
         f"clients.availability, crashes and slowdowns must let a client begin, but "
@@ -107,7 +107,7 @@ class Renewal(Lasting):
 
 
 class Membership(Lasting):
-    """There from the moment of joining until that of leaving.
+    """Present from the moment of joining until that of leaving.
 
     Args:
         join: Virtual seconds, as the scenario has them.

@@ -23,7 +23,7 @@ class Arrivals(NamedTuple):
 
     Attributes:
         size: Contributions that one version applies.
-        window: Virtual seconds after which it applies those that are there; None where
+        window: Virtual seconds after which it applies the arrived ones; None where
             their number counts.
         bound: Largest staleness of a contribution that is applied, commits, if any.
     """
@@ -51,8 +51,8 @@ class Turns(NamedTuple):
 
 
 Rule = Arrivals | LockStep | Turns
-"""What a protocol does where nothing feeds back on who acts when: then its timeline is
-made by arrays (`simulator.timelines.arrays`), else it is played."""
+"""The rule of a protocol without feedback on who acts when: its timeline is made by
+arrays (`simulator.timelines.arrays`); others are simulated."""
 Batch = Callable[[int, int], Int[np.ndarray, " S"]]
 """Sample ids of (client, job): the sampler, for protocols that need it."""
 STAGES = ("idle", "read", "download", "compute", "upload")
@@ -98,16 +98,16 @@ class Cadence(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What a protocol is, whatever its options are.
+    """Properties of a protocol, for any options.
 
     Attributes:
         pooled: Whether all data are in one place, without clients and messages.
         has_server: Whether the scenario's `server` takes part, by its service and
             shared links.
-        averages: Whether workers average models of their own.
+        averages: Whether workers average their own models.
         everyone_works: Whether no clients can be selected.
-        lone_jobs: Whether all that clients do is to read, to compute and to send, each
-            by itself: then jobs may have different local steps, or be done elsewhere.
+        lone_jobs: Whether clients only read, compute and send, each by itself: then
+            jobs may have different local steps, or be done elsewhere.
         adapts: Whether its jobs under way may be fewer or more during a run: a place is
             free as soon as its contribution has arrived, and nothing waits for a number
             of them.
@@ -132,24 +132,24 @@ class Traits(NamedTuple):
 class Protocol(Asking):
     """The order in which clients and server exchange messages, for any algorithm.
 
-    The defaults hold where each arrival of a client is a row of its own; a protocol
-    overrides those that do not hold for it. In `play`, one that asks the numerics calls
-    `world.ask`, and finds what it `asks` for in `world.answers`.
+    The defaults hold where each arrival of a client is one row; a protocol overrides
+    the others. In `play`, an adaptive one calls `world.ask`, and finds the values that
+    it `asks` for in `world.answers`.
     """
 
     like: ClassVar[str] = ""
     """Name of a protocol with rows like these: algorithms that run on that one run on
     this one."""
     timed: ClassVar[tuple[str, ...]] = ()
-    """Options in virtual seconds, which lie on no law's lattice."""
+    """Options in virtual seconds, which are on no law's lattice."""
     traits: ClassVar[Traits] = Traits()
-    """What it is whatever its options are."""
+    """Its properties, for any options."""
     records: ClassVar[type[Recorder]] = Recorder
-    """The recorder that notes what becomes of its clients' jobs."""
+    """The recorder of its clients' jobs and their outcomes."""
 
     @property
     def names(self) -> set[str]:
-        """Names by which an algorithm may say that it runs on this protocol."""
+        """Names by which an algorithm may declare that it runs on this protocol."""
         return {getattr(self, "kind", ""), self.like} - {""}
 
     @property
@@ -158,11 +158,11 @@ class Protocol(Asking):
         return False
 
     def least_clients(self, num_clients: int, *, selected: bool) -> int:
-        """Returns how many clients there must be for a further commit.
+        """Returns how many clients a further commit needs.
 
         Args:
             num_clients: K.
-            selected: Whether rounds ask none but some of those who are there.
+            selected: Whether rounds select only some of the present clients.
         """
         return 1
 
@@ -173,11 +173,11 @@ class Protocol(Asking):
 
     @property
     def free_rule(self) -> Rule | None:
-        """What it does where nothing feeds back on who acts when; None if it does."""
+        """Its rule without feedback on who acts when; None with feedback."""
         return None
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows, commits and rounds come.
+        """Returns the pattern of rows, commits and rounds.
 
         Args:
             num_clients: K.
@@ -186,15 +186,15 @@ class Protocol(Asking):
         return Cadence(width=1, num_registers=in_flight + 1)
 
     def described(self, num_clients: int) -> dict[str, object]:
-        """Returns what it says of itself to analysis, as plain values for manifests.
+        """Returns its description for analysis, as plain values for manifests.
 
-        Analysis asks these and no protocol's name. A protocol replaces what differs.
+        Analysis uses these and no protocol's name. A protocol replaces what differs.
 
         Returns:
-            `entities`: who acts; `stages` and `resources`: names with the entry of the
-            scenario that says how long each takes, or none; `queues`: where jobs or
-            contributions wait, besides the server's service; `queues_jobs`: whether
-            jobs wait for their client after they have read; `pooled`, `in_rounds`,
+            `entities`: its actors; `stages` and `resources`: names with the scenario's
+            entry for their durations, or none; `queues`: where jobs or contributions
+            wait, except for the server's service; `queues_jobs`: whether jobs wait for
+            their client after they have read; `pooled`, `in_rounds`,
             `averages`: as in `Cadence` and `Traits`; `is_reference`: whether its time
             is no client's, so that others are compared with it; `closed_forms`:
             those of `analysis.timelines.theory` whose assumptions on the protocol hold,
@@ -239,8 +239,8 @@ def refuse_server(kind: str, server: Server, has: str) -> None:
 
     Args:
         kind: Its name.
-        server: What the scenario says of the server.
-        has: What it has in place of one, as a relative clause.
+        server: The scenario's entry on the server.
+        has: Its substitute for one, as a relative clause.
 
     Raises:
         LocatedError: It has an entry all the same.

@@ -1,4 +1,4 @@
-"""Capabilities of protocols: what some answer besides what all do.
+"""Capabilities of protocols: answers of some beyond those of all.
 
 A protocol inherits from those that it has. Others ask for a capability, never for a
 protocol: `isinstance(protocol, OwnSteps)`.
@@ -54,7 +54,7 @@ class RefreshesEmbeddings:
     def recorder(
         self, world: "World", width: int, batch: "Batch | None", num_samples: int
     ) -> "Recorder":
-        """Returns a recorder that knows which samples each job uses.
+        """Returns a recorder that has the samples of each job.
 
         Args:
             world: World that is played.
@@ -94,7 +94,7 @@ class CountsMessages:
 
 
 class OwnSteps:
-    """A protocol whose steps take times of its own; clients' laws play no part."""
+    """A protocol with its own durations of steps; clients' laws are not used."""
 
     if TYPE_CHECKING:
         step: "Law"
@@ -106,7 +106,7 @@ class OwnTimeline:
 
     @property
     def num_workers(self) -> int:
-        """Number of workers that rows tell of."""
+        """Number of workers in rows."""
         raise NotImplementedError
 
     def timeline(self) -> "type[SimulatedTimeline]":

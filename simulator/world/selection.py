@@ -34,7 +34,7 @@ class Pool:
     Attributes:
         config: As given.
         in_flight: Jobs that may be under way.
-        refill: Free places with which new jobs are given out.
+        refill: Free places with which new jobs start.
     """
 
     def __init__(self, config: Selection, world: "World") -> None:
@@ -204,7 +204,7 @@ class Selected(Everyone):
 
 
 class OpenSystem(Selected):
-    """Jobs start at times of their own, however long they are."""
+    """Jobs start independently of their durations."""
 
     def __init__(self, pool: Pool, begin: Then, config: OpenArrivals) -> None:
         from .power import powers

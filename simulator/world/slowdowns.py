@@ -1,6 +1,6 @@
 """Slowdowns of computing: which jobs of which clients take how many times longer.
 
-A slowdown is one class: its options, checks, what it makes of a single job, and of the
+A slowdown is one class: its options, checks, and its effect on a single job and on the
 arrays of many.
 """
 
@@ -70,7 +70,7 @@ class Slowdown(Part):
         """
 
     def lasting(self, num_clients: int) -> Float[np.ndarray, " K"]:
-        """Returns by what each client's computing is always multiplied."""
+        """Returns the permanent factor of each client's computing."""
         return np.ones(num_clients)
 
     @abstractmethod
@@ -78,11 +78,11 @@ class Slowdown(Part):
         """Returns the factor of a job, by its client, its number and its time.
 
         Args:
-            population: All clients; its stage tells this slowdown from others.
+            population: All clients; its stage distinguishes this slowdown from others.
         """
 
     def of_jobs(self, clients: Some, job: Numbers, population: Population) -> Factors:
-        """Returns the factors of jobs; asked where it is `in_arrays`."""
+        """Returns the factors of jobs; called if it is `in_arrays`."""
         raise NotImplementedError
 
 
@@ -151,7 +151,7 @@ class RandomSlowdown(Slowdown):
 
 
 class RegimeSlowdown(Slowdown):
-    """Every client is slow at times, for times of a law of their own."""
+    """Every client has slow periods, with their own law of durations."""
 
     kind: Literal["regime"] = "regime"
     in_arrays: ClassVar[bool] = False
@@ -180,8 +180,7 @@ class ClientPace(Feature):
     Args:
         world: World of the clients.
         slowdowns: Slowdowns of its clients.
-        gives_steps: Whether jobs are given local steps, by which they are multiplied
-            apart.
+        gives_steps: Whether jobs have set local steps, whose factor is separate.
 
     Attributes:
         in_turn: Whether durations depend on when they begin.
@@ -226,7 +225,7 @@ class ClientPace(Feature):
         job: Numbers,
         since: Float[np.ndarray, " C"] | None = None,
     ) -> Factors:
-        """Returns by what draws of a stage are multiplied, for many jobs at once.
+        """Returns the factors of a stage's draws, for many jobs at once.
 
         Args:
             purpose: Purpose of the draws.
@@ -258,10 +257,10 @@ class SharedSlowdown(Slowdown):
     """Slows clients at times, together or each for itself.
 
     Time is divided into intervals. In each, a client has one draw of a law as the
-    factor of what it begins, at a normal score of `sqrt(share) c + sqrt(1 - share) o`:
-    `c` is that of its room, `o` its own. A client's factors have the same law whatever
-    the share; that of successive intervals is the law's, which may be `autoregressive`
-    or `markov`.
+    factor of its new stages, at a normal score of `sqrt(share) c + sqrt(1 - share) o`:
+    `c` is its room's, `o` its own. A client's factors have the same law for any share;
+    the memory over successive intervals is the law's, which may be `autoregressive` or
+    `markov`.
     """
 
     kind: Literal["shared"] = "shared"
@@ -271,15 +270,15 @@ class SharedSlowdown(Slowdown):
     every: Annotated[float, Field(gt=0)]
     """Virtual seconds of an interval."""
     share: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Correlation of the scores of two clients of a room: 0 is independent, 1 alike."""
+    """Correlation of the scores of two clients of a room: 0 is independent, 1 equal."""
     room: Quantity = 1
     """Number of each client's room, such as `"ceil(m/10)"`."""
     clients: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
-    """Numbers of those that are slowed, from 1; None for all."""
+    """Numbers of the slowed clients, from 1; None for all."""
     stages: Annotated[
         tuple[Literal["compute", "upload", "download"], ...], Field(min_length=1)
     ] = ("compute",)
-    """What is slowed, all by one factor; messages on the client's own link."""
+    """Slowed stages, all by one factor; messages on the client's own link."""
 
     @property
     def slows(self) -> tuple[Purpose, ...]:

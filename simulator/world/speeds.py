@@ -20,7 +20,7 @@ def median_seconds(
 ) -> Float[np.ndarray, " K"]:
     """Returns the median of each client's draws of `compute`, in virtual seconds.
 
-    Times slowdowns that always hold. A draw is of what `compute_per` says.
+    Times permanent slowdowns. A draw is for the unit of `compute_per`.
 
     Args:
         clients: Clients of the scenario.

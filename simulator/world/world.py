@@ -32,11 +32,11 @@ from .streams import Purpose, Streams
 from .workload import Workload
 
 AFTER_ARRIVALS = EventPriority(NORMAL + 1)
-"""Priority of the end of a window: what arrives at that instant is still in it."""
+"""Priority of the end of a window: an arrival at that instant is still in it."""
 
 
 class Clock:
-    """Virtual time, and what happens in it.
+    """Virtual time, and its events.
 
     Attributes:
         env: SimPy's clock.
@@ -89,7 +89,7 @@ class Clock:
         schedule(env, max(time, env._now), _happen, (then, argument))
 
     def call_first(self, time: float, then: Then, argument: int) -> None:
-        """Calls a function at a time of the clock, before what happens then."""
+        """Calls a function at a time of the clock, before the other events then."""
         env = self.env
         schedule(env, max(time, env._now), _happen, (then, argument), URGENT)
 
@@ -108,18 +108,18 @@ class Clock:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is planned but what comes again and again."""
+        """Returns whether only recurring events are planned."""
         return len(self.env._queue) <= self.num_timers
 
 
 class Question(Exception):  # noqa: N818
-    """A world asks what its rows came to, before it continues."""
+    """A world needs the results of its rows before it continues."""
 
     def __init__(self, then: Then, argument: int) -> None:
         self._then, self._argument = then, argument
 
     def resume(self, clock: Clock) -> None:
-        """Continues with what the answers are for."""
+        """Resumes the work that needs the answers."""
         clock.call_first(clock.env._now, self._then, self._argument)
 
 
@@ -173,15 +173,15 @@ class World(Clock):
 
     Attributes:
         groups: Groups of clients, one after the other.
-        features: What it has besides laws of its stages; those that act first are the
+        features: Its additions to the laws of its stages; those that act first are the
             first.
         pool: Clients who wait to be selected; None where everyone works.
         timing: Of each client's job; None where nothing comes between its read and its
             arrival.
-        recorder: Writes down what happens; it comes before a protocol starts, as the
-            next two do.
+        recorder: Records the events; it is set before a protocol starts, as the next
+            two are.
         budget: Messages that clients may send before the run ends.
-        answers: What the numerics have answered, where the world asks.
+        answers: The training's answers, in an adaptive world.
 
     Raises:
         ScenarioError: a law that gives impossible durations, or parts that do not fit.
@@ -270,7 +270,7 @@ class World(Clock):
         return wait
 
     def at(self, purpose: Purpose, then: Then) -> Then:
-        """Returns what a stage leads to, `then` and whatever features add."""
+        """Returns the next step of a stage, `then` and any features' additions."""
         for feature in self.features:
             then = feature.stage(purpose, then)
         return then
@@ -294,7 +294,7 @@ class World(Clock):
         return self._durations[way](client, job, self.env.now if time is None else time)
 
     def computing(self, client: int, job: int, start: float) -> float:
-        """Returns how long a client's next job computes.
+        """Returns the duration of computing of a client's next job.
 
         Args:
             client: Number of the client, from 0.
@@ -319,7 +319,7 @@ class World(Clock):
         return self.presence.until(client, time)
 
     def has_left(self, client: int, time: float) -> bool:
-        """Returns whether a client has left for ever; asks nothing of later times."""
+        """Returns whether a client has left for ever; needs no later times."""
         return self.presence.has_left(client, time)
 
     def note(self, time: float, client: int, what: Incident, count: int = 1) -> None:

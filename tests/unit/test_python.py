@@ -38,7 +38,7 @@ def test_a_study_has_methods_and_a_folder_stands_for_it(folder: Path) -> None:
     assert list(finals["algorithm.step_size"].unique()) == ["low", "high"]
     assert len(study.claims()) == len(stalesim.claims.evaluate(folder)) == 1
     (axes,) = study.plot(against="commits").axes
-    assert axes.get_xlabel() == "Commits"
+    assert axes.get_xlabel() == "Server updates"
 
 
 def test_all_mistakes_are_of_one_class(folder: Path) -> None:

@@ -288,7 +288,7 @@ def test_a_summary_is_not_replayed(tmp_path: Path) -> None:
     folder = tmp_path / "summary"
     record(scenario(SGD, {"record": "summary"}), folder)
     again = scenario(SGD, {"timeline": {"replay": str(folder)}})
-    with pytest.raises(StudyError, match="no table jobs, since the scenario says"):
+    with pytest.raises(StudyError, match="no table jobs, because the scenario has"):
         studies.simulate(again, tmp_path / "again")
 
 

@@ -1,8 +1,8 @@
-"""Methods whose server keeps a vector of each client, so that all count alike.
+"""Methods whose server keeps a vector per client and weights all equally.
 
-Each is a chain with an aggregation of its own: every commit applies a mean over the
-clients, whatever their speeds are. The table takes as much memory as K models. No JAX
-is imported until a run needs it.
+Each is a chain with its own aggregation: every commit applies a mean over the clients,
+whatever their speeds are. The table takes as much memory as K models. No JAX is
+imported until a run needs it.
 """
 
 from abc import abstractmethod
@@ -48,7 +48,7 @@ else:
 
 Count = Annotated[int, Field(ge=1)]
 Vector = Float[Array, "..."]
-"""What a client sends: as many numbers as a model has."""
+"""A client's message: as many numbers as a model has."""
 
 
 class ClientTable(NamedTuple):
@@ -142,8 +142,8 @@ def two_sum(a: Vector, b: Vector) -> tuple[Vector, Vector]:
 class TableStage(AggregatePart):
     """Makes a step's direction of a table; rows have one worker.
 
-    A method says what it keeps (`start`, by default a table of all clients) and what
-    becomes of that with an arrival (`take`).
+    A method defines its state (`start`, by default a table of all clients) and the
+    change of that state on an arrival (`take`).
     """
 
     def start(self, problem: HorizontalProblem, weights: Array) -> object:
@@ -151,14 +151,14 @@ class TableStage(AggregatePart):
 
     @abstractmethod
     def take(self, kept: Any, row: ServerRow, message: Vector) -> tuple[object, Vector]:
-        """Returns what the method keeps, and the direction if the row is a commit.
+        """Returns the state, and the direction if the row is a commit.
 
         An arrival of no client that is no commit leaves all as it is.
 
         Args:
-            kept: What it has kept.
+            kept: The state before the row.
             row: The row; its worker is a number of no client where it names none.
-            message: What was sent; zeros where the row names no client.
+            message: The client's message; zeros where the row names no client.
         """
 
     def __call__(
@@ -177,15 +177,15 @@ class TableMethod(Algorithm):
     """Common base of the methods: local steps, and messages like those of `sgd`."""
 
     local_steps: Count = 1
-    """Q: steps that a client makes on its own copy, each on a batch of its own; it
-    sends the sum of their gradients."""
+    """Q: steps that a client makes on its own copy, each on a new batch; it sends the
+    sum of their gradients."""
     local_step_size: StepSize | None = None
     """Step size of the local steps; by default `step_size`."""
 
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)
     stage: ClassVar[type[TableStage]]
-    """What the server keeps, and makes of it."""
+    """The server's table and its use."""
 
     def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)
@@ -208,7 +208,7 @@ class TableMethod(Algorithm):
 
 
 class NewestOfAll(TableStage):
-    """Newest contributions of all clients, or of those that are young enough.
+    """Newest contributions of all clients, or of the young enough ones.
 
     It keeps, with the table, the version that each was read at where ages count.
     """
@@ -268,7 +268,7 @@ class Ia2sgd(TableMethod):
 class MeansOfRound(TableStage):
     """Means of the clients' contributions of a round, which the commit empties.
 
-    Before the commit, and of clients that are not asked, some have none.
+    Before the commit some clients have none, and so do clients that are not selected.
     """
 
     def take(
@@ -283,7 +283,7 @@ class Malenia(TableMethod):
     """Steps by the mean over clients of each one's mean contribution.
 
     x <- x - step_size * (1/K) sum_i (1/b_i) sum of client i's b_i contributions, all
-    taken at x. The K clients are all that are asked, each of which a round waits for.
+    taken at x. The K clients are all that are selected; a round waits for each.
 
     Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
     Optimization Methods Under a Fixed Computation Model (2023), Method 6.
@@ -340,7 +340,7 @@ class Ringleader(TableMethod):
     """Steps by the mean over clients of means that stay for a round.
 
     Each client's contributions of a round are averaged, and K commits follow, in which
-    each client's next arrival is added to its own mean; what comes besides is for the
+    each client's next arrival is added to its own mean; further arrivals are for the
     next round.
 
     Source: Maranjyan and Richtarik, Ringleader ASGD (2025), Algorithm 1.
@@ -385,9 +385,9 @@ class CalibratedBuffer(TableStage):
 class Ca2fl(TableMethod):
     """Buffers contributions less each client's former one, and adds the mean of these.
 
-    v = h + (1/M) sum (D_i - h_i) over the M contributions of the buffer, h being the
-    mean of all clients' former ones at the last commit; x <- x - step_size * v. D_i is
-    what a client moved, divided by -1: the sum of its local steps.
+    v = h + (1/M) sum (D_i - h_i) over the M contributions of the buffer, where h is the
+    mean of all clients' previous ones at the last commit; x <- x - step_size * v. D_i
+    is a client's move, divided by -1: the sum of its local steps.
 
     Source: Wang et al., Tackling the Data Heterogeneity in Asynchronous Federated
     Learning with Cached Update Calibration (2024), Algorithm 2.

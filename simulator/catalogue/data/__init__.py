@@ -1,4 +1,4 @@
-"""Data sets, one a file: options, what is published of them, and reading.
+"""Data sets, one per file: options, published facts, and reading.
 
 - `bundled`: sets that come with scikit-learn.
 - `cifar`, `mnist` (Fashion-MNIST as well), `leaf` (LEAF's sets): they

@@ -1,7 +1,7 @@
 """Arrays of a user's own, of any shape and type, as features and targets of rows.
 
-Features are laid out in columns, `[N, P]`, and `Field` says how a model gets them back:
-an array `x` is one input, arrays `x/NAME` are several. Targets keep their shape.
+Features are laid out in columns, `[N, P]`, and `Field` specifies how a model gets them
+back: an array `x` is one input, arrays `x/NAME` are several. Targets keep their shape.
 """
 
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ def dataset(
     Args:
         config: Options of the data set: scale, limit, split seed, ...
         name: Name in tables and figures.
-        place: Name of what holds the arrays, for messages.
-        arrays: `x` or `x/NAME`, `y`; perhaps `x_test` or `x_test/NAME`, `y_test`; and
-            perhaps `group` or `group/NAME`, what each training row belongs to.
-        told: Facts that are known otherwise than by the arrays, as `finished` has them.
+        place: Name of the arrays' source, for messages.
+        arrays: `x` or `x/NAME`, `y`; optionally `x_test` or `x_test/NAME`, `y_test`,
+            and `group` or `group/NAME`, the group of each training row.
+        told: Facts that do not come from the arrays, as for `finished`.
 
     Raises:
         DataError: Arrays are missing, of other shapes, or not finite.
@@ -91,12 +91,12 @@ def inputs(
 ) -> tuple[Shaped[np.ndarray, "N P"], tuple[Field, ...]]:
     """Returns the features of some arrays, and the inputs that they are laid out of.
 
-    Whole numbers are given to a model unchanged where they stand in `x/NAME`, or in an
-    `x` of more than two axes, or if nothing is scaled (`raw`); not those of one byte,
-    which are pixels.
+    A model gets whole numbers unchanged if they are in `x/NAME`, or in an `x` of more
+    than two axes, or if nothing is scaled (`raw`); but not those of one byte, which are
+    pixels.
 
     Args:
-        place: Name of what holds the arrays, for messages.
+        place: Name of the arrays' source, for messages.
         arrays: The arrays; those called `key` or `key/NAME` count.
         key: `x` or `x_test`.
         raw: Whether the data set is not scaled.
@@ -176,9 +176,9 @@ def classes(
 ) -> tuple[int, str]:
     """Counts the classes of some targets.
 
-    Where there is one for each row, every one up to the largest must stand in some row,
-    or else one stray label would make classes that no row has, and change every loss.
-    Some elements of sequences, such as tokens, may be absent.
+    With one class per row, every one up to the largest must be in some row: otherwise
+    one stray label would make classes without rows, and change every loss. Elements of
+    sequences, such as tokens, may be absent.
 
     Returns:
         The number of classes and "", or 0 and why they are none.
@@ -261,8 +261,8 @@ def _numbers(
         )
     if array.dtype.kind not in "biuf":
         raise DataError(
-            f"{name} of {place} must hold real numbers, got {array.dtype}; convert it, "
-            f"or number what it holds by numpy.unique({name}, return_inverse=True)[1]"
+            f"{name} of {place} must hold real numbers, got {array.dtype}; convert "
+            f"it, or number its values by numpy.unique({name}, return_inverse=True)[1]"
         )
     if array.dtype.kind == "b":
         return array.astype(np.uint8)

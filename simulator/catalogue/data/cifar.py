@@ -89,7 +89,7 @@ class Cifar100(FileData):
     files: ClassVar[FileSet] = HUNDRED
     scale: Scale = "unit"
     labels: Literal["fine", "coarse"] = "fine"
-    """Which of its two labels a row is to be classified by."""
+    """The label of a row, of its two, that is its class."""
 
     def make(self) -> Dataset:
         paths = self.files.complete()
@@ -117,7 +117,7 @@ def records(
     Args:
         archive: Path of the archive that holds them.
         names: Names of the files.
-        num_classes: Number of classes of each of a record's labels, which stand first.
+        num_classes: Number of classes of each of a record's labels, which come first.
 
     Raises:
         DataError: The archive is damaged or lacks a file, or a label is too high.

@@ -1,7 +1,7 @@
 """Files in idx format: MNIST's and Fashion-MNIST's, which have the same names.
 
-The md5 tells the official gzip files apart; all others belong to the set whose name the
-innermost of their folders has.
+The md5 identifies the official gzip files; all others belong to the set that their
+innermost folder names.
 """
 
 import math
@@ -88,7 +88,7 @@ OFFICIAL = {
 SETS = {"mnist": "mnist", "fashionmnist": "fashion_mnist"}
 """Set of a folder, by its plain name."""
 NAME = re.compile(r"idx[13]-ubyte", re.IGNORECASE)
-"""Pattern in the names of files that lie in no folder of a set."""
+"""Pattern in the names of files that are in no folder of a set."""
 DIMENSIONS = {b"\0\0\x08\x03": 3, b"\0\0\x08\x01": 1}
 """Number of dimensions of unsigned bytes, by magic number."""
 OFFICIAL_ROWS = {60_000: "train", 10_000: "t10k"}
@@ -192,7 +192,7 @@ def _loose(name: str) -> str:
         if role and not belongs:
             return (
                 f"; {path} is neither set's official gzip file, so that only a folder "
-                f"named {name} can say whose it is"
+                f"named {name} can identify the set"
             )
     return ""
 

@@ -32,7 +32,7 @@ from ...problem.data.split import finished
 
 TRAIN, TEST = "train", "test"
 NOWHERE_ELSE = re.compile(r"(?!)")
-"""Matches no name: files of all sets are called alike, and only folders tell them."""
+"""Matches no name: files of all sets have the same names; only folders differ."""
 
 
 LeafRows = tuple[Shaped[np.ndarray, "N ..."], Int[np.ndarray, " N"], list[str]]
@@ -49,9 +49,9 @@ class Leaf(Data, ABC):
     """
 
     folders: ClassVar[tuple[str, ...]]
-    """Plain names of folders that `train` and `test` lie in, at any depth."""
+    """Plain names of folders that contain `train` and `test`, at any depth."""
     holds: ClassVar[str]
-    """What the rows of a user are, for messages."""
+    """Content of a user's rows, for messages."""
     users: Annotated[int, Field(ge=1)] | None = None
     """Number of users, the first ones in the order of the files' names and of the users
     in them; test rows are theirs, or all where the test rows are of other users. By
@@ -63,7 +63,7 @@ class Leaf(Data, ABC):
         """Returns the features and the labels of one user's rows, as arrays.
 
         Raises:
-            ValueError: They are not what the set holds.
+            ValueError: They do not fit the set.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Leaf(Data, ABC):
         return self.finish(f"{kind} (folder, {num_users:,} users)", train, test)
 
     def halves(self, paths: list[Path]) -> tuple[LeafRows, LeafRows]:
-        """Returns training and test rows of the users that are asked for.
+        """Returns training and test rows of the requested users.
 
         Raises:
             DataError: A file is damaged or holds something else.
@@ -152,7 +152,7 @@ def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
     """Returns labels as an array.
 
     Raises:
-        ValueError: They are no list of whole numbers below that of the classes.
+        ValueError: They are no list of integers below the number of classes.
     """
     labels = np.asarray(y)
     are_whole = labels.ndim == 1 and labels.dtype.kind in "iu"
@@ -162,7 +162,7 @@ def whole(y: list[object], num_classes: int) -> Int[np.ndarray, " n"]:
 
 
 def recorded(folder: str, origin: str, licence: str) -> Published:
-    """Returns what is known of a set of LEAF: nothing official is published of it."""
+    """Returns the known facts of a set of LEAF: none is officially published."""
     return Published(
         origin=f"github.com/TalwalkarLab/leaf, data/{folder} (Caldas et al., 2018), "
         f"from {origin}",
@@ -243,10 +243,9 @@ LENGTH = 80
 class LeafShakespeare(TokenRows, Leaf):
     """Shakespeare as LEAF's scripts make it: 80 characters, and the next one.
 
-    Users are roles of plays. Each character of a role's lines is a label once, and
-    before the first of a line stand 80 spaces. A row has one label, so that
-    `transformer` learns what follows its last character. Characters are numbered as
-    LEAF does.
+    Users are roles of plays. Each character of a role's lines is a label once, and 80
+    spaces precede the first of a line. A row has one label, so that `transformer`
+    learns the character that follows its last. Characters are numbered as in LEAF.
 
     Where LEAF divides a role's rows at random, test rows overlap training rows.
     """

@@ -24,10 +24,10 @@ _made: dict[tuple[str, int], Content] = {}
 
 
 class Npz(Data):
-    """The user's own arrays: `x` `[N, ...]`, `y` `[N, ...]`, perhaps `x_test`, ...
+    """The user's own arrays: `x` `[N, ...]`, `y` `[N, ...]`, optionally `x_test`, ...
 
-    Arrays `x/NAME` in place of `x` are several inputs of a model of one's own. An array
-    `group` or `group/NAME` says what each row belongs to: for the partition `natural`.
+    Arrays `x/NAME` in place of `x` are several inputs of a custom model. An array
+    `group` or `group/NAME` contains the group of each row, for the partition `natural`.
     """
 
     kind: Literal["npz"] = "npz"
@@ -56,10 +56,10 @@ def npz(path: Path) -> archive.Arrays:
 
 
 class Generated(Data):
-    """Arrays of a function of one's own, called with `split_seed`.
+    """Arrays of a custom function, called with `split_seed`.
 
-    It returns a mapping with `x`, `y` and perhaps `x_test`, `y_test` and `group`, as
-    `npz` has them. By `split_seed: replicate` every replicate has a task of its own.
+    It returns a mapping with `x`, `y` and optionally `x_test`, `y_test` and `group`, as
+    for `npz`. With `split_seed: replicate` every replicate has its own task.
     """
 
     kind: Literal["python"] = "python"

@@ -24,8 +24,8 @@ class Quadratic(Data):
     """Rows by which client i's objective is sum_j a_j (w_j - b_ij)^2 / 2.
 
     For the model `diagonal`, the loss `squared` and the partition `natural` with as
-    many clients. The gradient of one row is that of the objective plus noise, of mean
-    zero and of the mean square `noise` squared exactly, whatever w is. The objective of
+    many clients. The gradient of one row is the objective's gradient plus noise, with
+    mean zero and a mean square of exactly `noise` squared, for any w. The objective of
     all has its optimum at the mean of the b_i, the smoothness L = max a_j and the
     strong convexity min a_j. Test rows are the b_i, without noise.
     """
@@ -44,7 +44,7 @@ class Quadratic(Data):
     heterogeneity: Annotated[float, Field(ge=0)] = 0.0
     """Root mean square of the distances of the b_i from their mean."""
     optima: Quantity | None = None
-    """Every client's b_i, alike in all columns, in place of `distance` and
+    """Every client's b_i, equal in all columns, in place of `distance` and
     `heterogeneity`."""
     noise: Annotated[float, Field(ge=0)] = 0.0
     """Root mean square norm of the noise of one row's gradient, sigma."""
@@ -57,8 +57,8 @@ class Quadratic(Data):
     def _fits(self) -> "Quadratic":
         if self.scale != "raw":
             raise LocatedError(
-                f"scale must be raw for the data set quadratic, whose objectives "
-                f"another one would change, got {self.scale!r}; leave it out",
+                "scale must be raw for the data set quadratic, because another one "
+                f"would change its objectives, got {self.scale!r}; leave it out",
             )
         values = self.clients * self.samples * self.dimension
         if values > MOST_NUMBERS:

@@ -1,9 +1,9 @@
 """Drawn data for trying things out: tables with views, images, series. No files.
 
 `SyntheticLogistic` has labels of a planted model. One recipe makes the others: a row
-has a class and hidden factors, normal about the means of it. The model sees mixtures
-of the factors, with noise: columns of a table, pixels of an image, features of a frame.
-Every view has mixtures of its own, so that each one contains something of the class,
+has a class and hidden factors, normal about the means of it. The model sees mixtures of
+the factors, with noise: columns of a table, pixels of an image, features of a frame.
+Every view has its own mixtures, so that each contains some information on the class,
 and all together contain more.
 """
 
@@ -173,7 +173,7 @@ class SyntheticSeries(Synthetic):
     def _all_classes(self) -> "SyntheticSeries":
         if self.labels == "frame" and self.classes is not None:
             raise LocatedError(
-                "classes must not be set where frames have classes of their own, got "
+                "classes must not be set if every frame has a class, got "
                 f"{self.classes}; leave it out",
             )
         return self
@@ -186,7 +186,7 @@ class SyntheticSeries(Synthetic):
     def make(self) -> Dataset:
         """Returns the features of each frame, one frame after the other.
 
-        `unit` and `standard` scale a feature alike in all frames.
+        `unit` and `standard` scale a feature by the same factor in all frames.
         """
         draw = generator(self.data_seed, STREAM)
         y = _classes(draw, self.num_samples, self.num_classes)

@@ -39,7 +39,7 @@ Names = Annotated[
 
 
 class Tabular(Data, ABC):
-    """A table, one row a sample, whose columns are features, a target, or groups."""
+    """A table with one row per sample; columns are features, a target, or groups."""
 
     label: str | None = None
     """Name of the column of classes, which are numbered in sorted order."""
@@ -48,8 +48,8 @@ class Tabular(Data, ABC):
     features: Names | None = None
     """Names of the columns that a model gets; by default all others."""
     groups: Names | None = None
-    """Names of columns that are no features, but say what a row belongs to, such as a
-    writer or a hospital: for the partition `natural`."""
+    """Names of columns that are no features but groups of rows, such as a writer or a
+    hospital: for the partition `natural`."""
 
     @model_validator(mode="after")
     def _once(self) -> "Tabular":
@@ -190,7 +190,7 @@ def _numbers(table: Columns, chosen: tuple[str, ...]) -> Shaped[np.ndarray, " N 
 
 
 class Csv(Tabular):
-    """The user's own table of text: one row a sample, one column the label."""
+    """The user's own table of text: one row per sample, one column the label."""
 
     kind: Literal["csv"] = "csv"
     path: FilePath

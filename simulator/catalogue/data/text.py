@@ -23,7 +23,7 @@ from ...problem.data.split import Samples, finished
 NAME = "tinyshakespeare"
 FILE = Path(__file__).with_name(f"{NAME}.txt.bz2")
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-"""Of the 1,115,394 bytes of text, byte for byte those that are published."""
+"""Of the 1,115,394 bytes of text, exactly as published."""
 
 PUBLISHED = Published(
     origin="github.com/karpathy/char-rnn, data/tinyshakespeare/input.txt, all of it "
@@ -37,7 +37,7 @@ class Text(TokenRows):
     """Characters of a text: the user's own, or 1.1 million of Shakespeare's that ship.
 
     A row is a block of successive characters, each a number; its labels are the
-    characters after each of them, so that a model of sequences learns what comes next.
+    characters after each of them, so that a sequence model learns the next character.
     The last part of the text is for testing, and rows keep their order: `limit` takes
     the first ones. Nothing is random, and `split_seed` has no effect.
     """
@@ -85,7 +85,7 @@ class Text(TokenRows):
 
 
 def numbered(text: str) -> tuple[Int32[np.ndarray, " n"], int]:
-    """Returns the number of each character of a text, and how many different ones.
+    """Returns the number of each character of a text, and the number of distinct ones.
 
     They count from 0 in the order of Unicode.
     """

@@ -1,1 +1,1 @@
-"""Laws of durations besides those that every world needs (`world.laws`), one a file."""
+"""Laws of durations that not every world needs, one per file."""

@@ -1,12 +1,12 @@
 """Laws of series: of durations in their order, with their memory.
 
-Memory is chosen by what it predicts: every model of `prediction` is fitted to the
-first half in time, and must predict the second better than independence does, by a
-test of the gains. Of a log with many clients some gain by chance: all tests of a stage
-are corrected together, so that at most `LEVEL` of logs without memory have any, and at
+Memory is chosen by its predictions: every model of `prediction` is fitted to the first
+half in time, and must predict the second better than independence does, by a test of
+the gains. In a log with many clients some gain by chance. All tests of a stage are
+therefore corrected together: at most `LEVEL` of logs without memory show any, and at
 most that share of the memory found is false. The best is fitted to all; then its
-marginal law is, by `fitting`, with a test that may refuse it. What is refused leaves
-the values that were measured.
+marginal law is, by `fitting`, with a test that may reject it. After a rejection the
+measured values remain.
 
 Source: Benjamini and Hochberg, Controlling the False Discovery Rate (Journal of the
 Royal Statistical Society B 1995).
@@ -52,7 +52,7 @@ APART = 0.1
 
 
 class Series(NamedTuple):
-    """Durations of one stage of a client, in their order.
+    """Durations of one stage of a client, in order.
 
     Attributes:
         start: When each began, seconds.
@@ -71,13 +71,13 @@ class SeriesFit(NamedTuple):
     Attributes:
         memory: `independent`, or one of `MODELS`.
         law: The law as a scenario has it.
-        values: What a law of measured values reads, of as many durations.
+        values: As many durations, for a law of measured values.
         p: Of the test of fit; NaN without one.
         why: Why a fitted law is refused; empty if it is not.
-        gains: Held-out log-likelihood of each model less that of independence, a job.
+        gains: Held-out log-likelihood of each model less that of independence, per job.
         errors: Held-out continuous ranked probability score, seconds, of a constant
-            mean, resampling, an independent fit and what was chosen.
-        scores: Normal scores of the second half in what was predicted of it.
+            mean, resampling, an independent fit and the chosen model.
+        scores: Normal scores of the second half in their predicted laws.
         series: Normal scores of all durations, in their order.
     """
 
@@ -97,11 +97,11 @@ class Halved:
 
     Args:
         logs: Logarithms of its durations.
-        half: Number of those that are learnt from.
+        half: Number of durations for fitting.
 
     Attributes:
         forecasts: Of each model, of all durations.
-        chances: P-values of what each of `MODELS` predicts more than independence.
+        chances: P-values of each of `MODELS` against independence.
         good: Models that predict more than independence, the best first; once chosen.
     """
 
@@ -124,7 +124,7 @@ class Halved:
         self.chances = [*chances.values()]
 
     def gain(self, model: str) -> Float[np.ndarray, " m"]:
-        """Returns what a model predicted better of the second half, job by job."""
+        """Returns a model's gain in predicting the second half, per job."""
         its, blind = (self.forecasts[name] for name in (model, "independent"))
         return (its.log_density - blind.log_density)[self.half :]
 
@@ -149,10 +149,10 @@ def fit_alone(one: Series, measured: dict[str, object], grain: float) -> SeriesF
 
 
 def halve(every: Sequence[Series], grain: float) -> list[Halved | None]:
-    """Learns from the first half in time of each series of a stage.
+    """Fits the models to the first half in time of each series of a stage.
 
     Returns:
-        What was learnt; None where nothing can be.
+        The fits; None where nothing can be fitted.
     """
     ends = [one.start[-1] for one in every if one.start.size]
     begins = [one.start[0] for one in every if one.start.size]
@@ -192,7 +192,7 @@ def fit_each(
 
     Args:
         every: The series.
-        halved: What was learnt from their first halves.
+        halved: The fits to their first halves.
         measured: Each one's law of the values that were measured.
         grain: Differences up to this are of rounding.
         apart: Number of values from each to the next that does not depend on it.

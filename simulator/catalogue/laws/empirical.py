@@ -56,7 +56,7 @@ class Empirical(Law):
         if not durations.any():
             raise ScenarioError(
                 f"column {self.column!r} of {path} must hold a duration above 0, got "
-                f"none; time would stand still"
+                "none; time would not advance"
             )
         replay = self.order == "replay"
         if self.client is None:

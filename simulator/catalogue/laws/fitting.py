@@ -1,9 +1,9 @@
 """Laws of measured values, each with a test of fit that may refuse it.
 
-Of `expon`, `gamma`, `lognorm` and `weibull_min` that of the greatest likelihood is
-taken, by Akaike's criterion. Its Anderson-Darling test is calibrated by resamples that
-are fitted as the values are, because the usual levels hold for known parameters alone.
-Before it, a test of ranks refuses values that drift.
+Of `expon`, `gamma`, `lognorm` and `weibull_min` the likeliest is taken, by Akaike's
+criterion. Its Anderson-Darling test is calibrated by resamples that are fitted as the
+values are, because standard levels hold for known parameters alone. Before it, a test
+of ranks rejects values with a drift.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class LawFit(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether the law may stand for the values."""
+        """Whether the law is accepted for the values."""
         return not self.why
 
 
@@ -139,14 +139,14 @@ def likeliest_quantiles(
 def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, LawFit]:
     """Fits a log-normal law within groups, and one of a factor that a group shares.
 
-    The first member of each group is tested, whose law is that of the product, and the
-    difference of the logarithms of two members, which has no factor.
+    Two tests follow: of the first member of each group, whose law is the product's, and
+    of the difference of the logarithms of two members, which has no factor.
 
     Args:
         values: Above 0, a row per group in their order, of two or more.
 
     Returns:
-        The law within a group, and that of the factor, whose median is 1.
+        The law within a group, and the law of the factor, whose median is 1.
     """
     groups, n = len(values), values.size
     if groups < FEWEST:
@@ -171,7 +171,7 @@ def fit_in_groups(values: Float[np.ndarray, "groups size"]) -> tuple[LawFit, Law
 
 
 def shares_factor(values: Float[np.ndarray, "groups size"]) -> bool:
-    """Says whether values of a group are more alike than those of others.
+    """Says whether values within a group are closer than those of different groups.
 
     An analysis of variance of the ranks' normal scores, which holds for any law.
     """
@@ -200,7 +200,7 @@ def spread(
 
 
 def drift(values: Float[np.ndarray, " n"], level: float = LEVEL) -> str:
-    """Says that values rise or fall in their order; nothing if they do not.
+    """Describes the drift if values rise or fall in their order, else returns nothing.
 
     Args:
         values: Values in their order.

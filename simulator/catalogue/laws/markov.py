@@ -112,7 +112,7 @@ def stationary(
 ) -> Float[np.ndarray, " n"]:
     """Returns the stationary law of a Markov chain.
 
-    Of several, that which the uniform law tends to on average.
+    Of several, the long-run average from the uniform law.
     """
     n = transition.shape[0]
     law = np.full(n, 1 / n)

@@ -92,7 +92,7 @@ def mean_of(
         num_clients: Number of clients.
 
     Raises:
-        ValueError: That of a law is not known.
+        ValueError: The mean of a law is unknown.
     """
     total, unknown = np.zeros(num_clients), None
     for law, weight in zip(laws, weights, strict=True):

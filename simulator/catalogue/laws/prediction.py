@@ -1,4 +1,4 @@
-"""What the durations before say of the next one: models, and what each predicts.
+"""Prediction of the next duration from earlier ones: models and their forecasts.
 
 Each model is fitted to the logarithms of one client's durations, in their order, and
 predicts each duration from all before it. Marginal laws are smooth here, whatever
@@ -26,7 +26,7 @@ Logs = Float[np.ndarray, " n"]
 
 
 class Forecast(NamedTuple):
-    """What was predicted of each duration, from those before it.
+    """Forecasts of each duration, from earlier ones.
 
     Attributes:
         log_density: Logarithm of the density of its logarithm.
@@ -101,7 +101,7 @@ class IndependentModel:
 
 
 class AutoregressiveModel(IndependentModel):
-    """Normal scores that are an autoregression, perhaps with independent noise."""
+    """Normal scores that are an autoregression, optionally with independent noise."""
 
     @cached_property
     def options(self) -> tuple[float, float]:
@@ -141,7 +141,7 @@ class DriftModel(IndependentModel):
         return Smooth(self.level(self.fitted))
 
     def level(self, logs: Logs) -> Logs:
-        """Returns what logarithms are without their growth."""
+        """Returns the logarithms without their growth."""
         return logs - self.slope * np.arange(logs.size)
 
     def predicted(self, logs: Logs) -> Forecast:

@@ -1,4 +1,4 @@
-"""A distribution of SciPy's given that it lies in an interval."""
+"""A distribution of SciPy's, restricted to an interval."""
 
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from ...world.laws.distributions import Scipy, ScipySampler, distribution
 
 
 class Truncated(Law):
-    """A distribution of `scipy.stats` given that it lies in an interval."""
+    """A distribution of `scipy.stats`, restricted to an interval."""
 
     law: Literal["truncated"] = "truncated"
     of: Scipy

@@ -21,7 +21,7 @@ from ...problem.partition import (
 )
 
 ATTEMPTS = 1000
-"""Number of draws of the proportions before `least` is given up."""
+"""Number of draws of the proportions before the search for `least` ends."""
 
 
 class Labels(Horizontal):
@@ -73,8 +73,8 @@ class Dirichlet(Horizontal):
 
     Of every class k a proportion p_k, m goes to client m, with p_k ~ Dir(alpha, ...,
     alpha), independently: both the sizes and the mixtures of clients differ. This is
-    the scheme of Yurochkin et al.; that of Hsu, Qi and Brown, who draw a mixture of
-    classes for each of clients of equal size, is `dirichlet_clients`.
+    the scheme of Yurochkin et al. Hsu, Qi and Brown have another scheme, which is
+    `dirichlet_clients`: clients of equal size draw mixtures of classes.
 
     Source: Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural
     Networks (2019), section 4, heterogeneous partition.
@@ -140,8 +140,8 @@ class DirichletClients(Horizontal):
     Clients are of equal size, to one row. Client m draws q_m ~ Dir(alpha p), where p
     are the shares of the classes in the training rows, and then the class of each of
     its rows from q_m. Rows are not replaced: a class that has run out is left out of
-    all mixtures, so that the last clients hold what others left. `dirichlet` has the
-    other scheme, proportions of every class over clients.
+    all mixtures, so that the last clients hold the remaining classes. `dirichlet` has
+    the other scheme, proportions of every class over clients.
 
     Source: Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution
     for Federated Visual Classification (2019), section 3.
@@ -154,7 +154,7 @@ class DirichletClients(Horizontal):
     classes of equal size, an alpha of a C."""
 
     def make(self, dataset: Dataset, seed: int) -> Shares:
-        """Returns shares of equal size with mixtures of classes of their own.
+        """Returns shares of equal size, each with its own mixture of classes.
 
         The first clients have a row more where rows cannot be divided evenly. Where a
         client's mixture has nothing left, it draws from p.

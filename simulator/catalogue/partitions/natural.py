@@ -15,12 +15,12 @@ MOST_NAMED = 3
 
 
 class Natural(Horizontal):
-    """Rows of one value of a column, such as a writer's name, belong to one client.
+    """Rows with one value of a column, such as a writer's name, belong to one client.
 
-    The data set says which columns divide it: `groups` of a table, `group` of arrays.
-    As many clients as values have a value each, in the order of the values. With fewer
-    clients values are dealt out whole, the one with the most rows first, each to the
-    client with the fewest rows so far.
+    The data set defines the columns: `groups` of a table, `group` of arrays. As many
+    clients as values have a value each, in the order of the values. With fewer clients,
+    each value goes undivided to one client: the one with the most rows first, each to
+    the client with the fewest rows so far.
     """
 
     kind: Literal["natural"] = "natural"

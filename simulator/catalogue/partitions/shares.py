@@ -28,7 +28,7 @@ class Iid(Horizontal):
 
 
 class Contiguous(Horizontal):
-    """Every client holds successive rows: of a text, a part of its own.
+    """Every client holds successive rows: of a text, one part.
 
     Rows of a text are in its order. Those of other sets are shuffled, so that their
     successive rows are a random share.

@@ -109,10 +109,10 @@ class Stopping:
 class Waiting:
     """Delays reads and commits that would make some job too stale.
 
-    A job that has read version r must be applied by version r + bound. Jobs under way
-    can all be, in the order of what they have read, if the i-th of them (from 0) has
-    read at least version + i - bound; reads and commits that would break this wait. The
-    oldest job of all never waits, so one client can always continue.
+    A job that has read version r must be applied by version r + bound. This is possible
+    for all running jobs, in the order of the versions read, if the i-th of them (from
+    0) has read at least version + i - bound; reads and commits that would break this
+    wait. The oldest job of all never waits, so one client can always continue.
     """
 
     def __init__(self, bound: int, world: World, recorder: Recorder) -> None:

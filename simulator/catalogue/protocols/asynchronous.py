@@ -48,8 +48,8 @@ class Asynchronous(Protocol):
     def _warms_up_by_arrivals(self) -> "Asynchronous":
         if self.warm_up and self.staleness_bound is not None:
             raise LocatedError(
-                "warm_up must be false with a staleness_bound, which what waits for "
-                "the last client would miss; remove one of them",
+                "warm_up must be false with a staleness_bound, because contributions "
+                "that wait for the last client would exceed it; remove one of them",
             )
         return self
 

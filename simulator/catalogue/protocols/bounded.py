@@ -1,4 +1,4 @@
-"""Bounded delay: asynchronous, with what is too old refreshed before it is used."""
+"""Bounded delay: asynchronous, but values that are too old are refreshed before use."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from ...world.world import World
 
 
 class RefreshRecorder(Recorder):
-    """The timeline of one run in which parties upload again what is too old.
+    """The timeline of one run in which parties upload values again that are too old.
 
     Args:
         world: World whose clients are the workers.
@@ -40,7 +40,7 @@ class RefreshRecorder(Recorder):
         requester: int,
         parties: Sequence[int],
     ) -> None:
-        """Lets parties upload again what the requester's batch is about to use.
+        """Lets parties upload the values again that the requester's batch will use.
 
         Args:
             request: Time of the request, in the clock's unit.

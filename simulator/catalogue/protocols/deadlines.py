@@ -13,7 +13,7 @@ from ...parts.expressions import up
 
 
 class Watch(ABC):
-    """Watches the rounds of one run; seconds count from when a client was asked."""
+    """Watches the rounds of one run; seconds count from a client's selection."""
 
     @abstractmethod
     def begin(self) -> float | None:
@@ -40,19 +40,19 @@ class Watch(ABC):
 
 
 class Deadline(Part):
-    """How long rounds are, by what has arrived: its options."""
+    """Length of rounds as a function of arrivals: its options."""
 
     @abstractmethod
     def make(self) -> Watch:
-        """Returns what watches one run."""
+        """Returns the watch of one run."""
 
 
 class RecentQuantile(Deadline):
     """So long that a share of the recent responses would have been in time.
 
     A client that was stopped counts as slower than all others, so that a deadline does
-    not shrink for want of what it has cut off; where the share was not reached, the
-    next round has no deadline. Nor has the first.
+    not shrink because it cuts clients off. If the share was not reached, the next round
+    has no deadline. The first has none either.
     """
 
     kind: Literal["quantile"] = "quantile"

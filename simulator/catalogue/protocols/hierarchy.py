@@ -51,12 +51,12 @@ class HierarchyRecorder(Recorder):
     def merge(
         self, client: int, round_: int, others: Container[tuple[int, int]]
     ) -> None:
-        """Applies what has come to the cloud, the last contribution included.
+        """Merges the arrived contributions into the cloud, the last one included.
 
         Args:
             client: Client whose contribution ended its edge's last round.
             round_: Round of the cloud.
-            others: All other jobs whose work is in what is merged: (client, job).
+            others: All other jobs whose work is in the merged model: (client, job).
         """
         waiting, self._held = self._held, []
         for entry in waiting:
@@ -286,7 +286,7 @@ class Hierarchy(Protocol):
     comes, which then is a round of it; for edges that are right above clients."""
     within: "Hierarchy | None" = None
     """The hierarchy of which each edge is the cloud; none where clients are under it. A
-    round of the edge is then one model that it makes of those of its own edges."""
+    round of the edge is then one model, merged from its own edges' models."""
 
     @model_validator(mode="after")
     def _edge_of_clients(self) -> "Hierarchy":
@@ -341,11 +341,11 @@ class Hierarchy(Protocol):
         return found | {"stages": stages, "resources": resources, "queues": queues}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a contribution; a commit where edges are merged.
+        """Returns the pattern of rows: one per contribution; merging edges commits.
 
-        A version is the cloud's; what a client has read of it says how stale it is. A
-        contribution counts for its message to the edge and for its share of the edge's
-        to the cloud, and so for the way down.
+        A version is the cloud's; a contribution's staleness follows from the cloud's
+        version that its client has read. A contribution counts for its message to the
+        edge and for its share of the edge's to the cloud, and so for the way down.
         """
         levels = self.levels
         applied = Fraction(1)  # of one round of an edge

@@ -11,9 +11,9 @@ from ...world.world import World
 class Phases(Protocol):
     """Rounds of two phases, in which no client waits.
 
-    In the first phase contributions gather until there is one of each client; the
-    arrival that ends it makes the first commit. In the second phase each other client's
-    next arrival is a commit as well, and what clients send that have made theirs counts
+    In the first phase contributions gather until each client has sent one; the arrival
+    that ends it makes the first commit. In the second phase each other client's next
+    arrival is a commit as well, and later contributions of clients with a commit count
     for the first phase of the next round.
 
     Source: Maranjyan and Richtarik, Ringleader ASGD (2025), Algorithm 1.

@@ -29,13 +29,13 @@ class Rounds(CountsMessages, Protocol):
         common_batch=True, batch_per_round=True, everyone_works=True
     )
     order: Literal["parallel", "sequential"] = "parallel"
-    """All parties at once, or one after the other, each with what those before it left
-    (FedBCD-p, FedBCD-s)."""
+    """All parties at once, or one after the other, each with the outputs of those
+    before it (FedBCD-p, FedBCD-s)."""
     exchange: Literal["star", "pairwise"] = "star"
     """Every party with the one that holds the labels, or with every other."""
 
     def messages_per_exchange(self, num_parties: int) -> int:
-        """Returns how many messages an exchange between all parties takes.
+        """Returns the number of messages of an exchange between all parties.
 
         Source: FedBCD, section 3: 2 (K - 1) or K^2 - K.
         """
@@ -43,13 +43,13 @@ class Rounds(CountsMessages, Protocol):
         return 2 * others if self.exchange == "star" else num_parties * others
 
     def messages_per_round(self, num_parties: int) -> tuple[int, int]:
-        """Returns how many messages of a round are embeddings, and how many replies."""
+        """Returns the number of embeddings and of replies in a round."""
         of_parties = [self.messages_of(m, num_parties) for m in range(num_parties)]
         embeddings, replies = zip(*of_parties, strict=True)
         return sum(embeddings), sum(replies)
 
     def messages_of(self, party: int, num_parties: int) -> tuple[int, int]:
-        """Returns how many embeddings a party sends in a round, and gets in reply.
+        """Returns the number of embeddings and replies of a party per round.
 
         In a star, the last party sends itself nothing. In sequence, what all parties
         hold of a new batch is sent before the first one moves (F-02), and that
@@ -81,7 +81,7 @@ class Rounds(CountsMessages, Protocol):
         return found | {"stages": stages, "queues": [waits]}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a round, or one a party in sequence.
+        """Returns the pattern of rows: one per round, or one per party in sequence.
 
         A party's share of a round's messages need not be whole.
         """

@@ -136,9 +136,8 @@ class Routed(DrawsClients, Protocol):
     def play(self, world: World, recorder: QueueRecorder) -> None:
         """Sends out the first tasks at time 0, in order of their numbers.
 
-        What is done is applied first; then the next task is sent out and put in its
-        queue, and clients that have something to do begin. A task that is lost is
-        replaced by another one.
+        A finished task is applied first; then the next task is sent out and put in its
+        queue, and clients with a task begin. Another task replaces a lost one.
         """
         routes = None
         if self.route != "back":
@@ -198,7 +197,7 @@ class Tasks:
         self._cycle = Cycle(world, self._begin, arrive, lose, admit=self._admit)
 
     def start(self) -> None:
-        """Sends out the first tasks, and lets clients ask for theirs."""
+        """Sends out the first tasks, and lets clients fetch theirs."""
         for task in range(self._number):
             self._send(self._next(task % len(self._queued)))
         self._cycle.start()

@@ -34,11 +34,11 @@ class Sizing(ABC):
         """Returns the size that is wanted now.
 
         Args:
-            size: That of the buffers so far.
-            answers: What the rule has asked for.
+            size: The size of the buffers so far.
+            answers: The values that the rule has asked for.
 
         Returns:
-            Any number, perhaps infinite; NaN for no change.
+            Any number, infinity included; NaN for no change.
         """
 
 
@@ -74,7 +74,7 @@ class TargetStaleness(BufferSize):
 
     Source: that identity is Little's law over commits (arXiv 2502.08206; for Z = 1
     Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous SGD,
-    2022); to set the size by it follows from it, and is from no paper that we know.
+    2022); setting the size by it follows, and is from no paper that we know.
     """
 
     kind: Literal["staleness"] = "staleness"
@@ -113,17 +113,16 @@ class NormTest(BufferSize):
     and Z is the smallest number that does. The g_i are the last contributions of all
     clients that have sent one, as the server gets them (clipped, compressed, with
     noise), and grad F is that of the last evaluation, whose metrics must have
-    `gradient_norm_squared`. With theta = 1, Z is the simple noise scale in
-    units of a contribution. What differs between clients, and since they read, counts
-    as noise.
+    `gradient_norm_squared`. With theta = 1, Z is the simple noise scale in units of a
+    contribution. Differences between clients, and since they read, count as noise.
 
     Source: Byrd, Chin, Nocedal and Wu, Sample Size Selection in Optimization Methods
-    for Machine Learning (2012), section 3, with the gradient itself in the place of
-    that of the sample, as Bollapragada, Byrd and Nocedal, Adaptive Sampling Strategies
-    for Stochastic Optimization (2018), section 2, have it, and with sizes that may
-    shrink; McCandlish et al., An Empirical Model of Large-Batch Training (2018),
-    section 2.2. The papers were not at hand: the test is derived from its definition,
-    and their sections are from memory.
+    for Machine Learning (2012), section 3, with the gradient itself in place of the
+    sample's, as Bollapragada, Byrd and Nocedal, Adaptive Sampling Strategies for
+    Stochastic Optimization (2018), section 2, have it, and with sizes that may shrink;
+    McCandlish et al., An Empirical Model of Large-Batch Training (2018), section 2.2.
+    The papers were not at hand: the test is derived from its definition, and their
+    sections are from memory.
     """
 
     kind: Literal["norm_test"] = "norm_test"
@@ -145,7 +144,7 @@ class NormTest(BufferSize):
         if steps > 1 or beyond:
             what = ".".join(map(str, beyond)) or f"{steps} local steps"
             raise LocatedError(
-                f"protocol.size_by must not be norm_test where a contribution is more "
+                "protocol.size_by must not be norm_test if a contribution is more "
                 f"than one gradient, got {what}; take staleness, or local_steps: 1",
             )
 

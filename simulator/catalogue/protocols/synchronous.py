@@ -21,10 +21,10 @@ from .schedules import Scheduled, fewest, most, now
 class Synchronous(Protocol):
     """The server waits for everyone; a round lasts as long as its slowest client.
 
-    With `clients.selection`, each round asks as many clients as that has in flight;
-    with `wait_for` as well, it asks more than it needs (over-selection): `in_flight:
-    1300` and `wait_for: 1000` ask 1,300 clients in every round and keep the first
-    1,000.
+    With `clients.selection`, each round selects as many clients as that has in flight;
+    with `wait_for` as well, it selects more than it needs (over-selection):
+    `in_flight: 1300` and `wait_for: 1000` select 1,300 clients in every round and keep
+    the first 1,000.
     """
 
     kind: Literal["synchronous"] = "synchronous"
@@ -37,7 +37,7 @@ class Synchronous(Protocol):
     deadline_by: Annotated[Deadline, AnyPart("deadlines")] | None = None
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
-    """Arrivals with which a round ends, where more are asked (over-selection)."""
+    """Arrivals with which a round ends, where more are selected (over-selection)."""
     late: Literal["stop", "reject"] | None = None
     """Treatment of jobs under way at the end of a round. `stop`, usual with
     `clients.selection`: they are stopped at once, and their clients may be asked again
@@ -51,7 +51,7 @@ class Synchronous(Protocol):
     def _some_are_late(self) -> "Synchronous":
         if self.deadline is not None and self.deadline_by is not None:
             raise LocatedError(
-                "deadline_by must be left out with deadline, whose place it takes; "
+                "deadline_by must be left out with deadline, which it replaces; "
                 "remove one of them",
             )
         if self.late is not None and not self._ends_early:
@@ -103,20 +103,20 @@ class Synchronous(Protocol):
             name = "refill" if selection.arrivals is None else "arrivals"
             raise LocatedError(
                 f"clients.selection.{name} must be left out with the protocol "
-                f"'synchronous', whose rounds ask for their clients; remove it",
+                "'synchronous', whose rounds select their own clients; remove it",
             )
         refuse_more_than(n, "wait_for", self.wait_for and most(self.wait_for))
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the rounds; a row names its clients in their own order.
 
-        A round asks everyone, or as many as the scenario's selection has in flight, and
-        ends when `wait_for` of them, or all that the server has not given up, have
-        arrived; or at its deadline with those who have, though never with none: an
-        overdue round ends after the instant of its first arrival, with all of it. Who
-        is late is stopped, or rejected on arrival, and may then be asked again. A
-        client whose job is lost begins it again as soon as it is back; one that has
-        left is waited for until the timeout.
+        A round selects everyone, or as many as the scenario's selection has in flight.
+        It ends when `wait_for` of them, or all that the server still waits for, have
+        arrived, or at its deadline with the arrivals so far. It never ends with none:
+        an overdue round ends after the instant of its first arrival, with all of it.
+        Late clients are stopped, or rejected on arrival, and may then be selected
+        again. A client whose job is lost begins it again as soon as it is back. The
+        server waits for a departed client until the timeout.
 
         Source: VAFL, section 5; V-29. Over-selection: Bonawitz et al., Towards
         Federated Learning at Scale (2019), section 2.2.

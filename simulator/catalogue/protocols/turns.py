@@ -1,4 +1,4 @@
-"""Protocols whose steps take times of their own: one step after the other."""
+"""Protocols whose steps have durations: one step after the other."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from ...world.world import World
 from .routed import QueueRecorder
 
 POOL = 0
-"""The worker that stands for the pooled data."""
+"""The worker of the pooled data."""
 
 
 class Centralised(OwnSteps, Protocol):
@@ -23,7 +23,7 @@ class Centralised(OwnSteps, Protocol):
     kind: Literal["centralised"] = "centralised"
     traits: ClassVar[Traits] = Traits(pooled=True, has_server=False, common_batch=True)
     step: AnyLaw = Constant(value=1)
-    """Law of the duration of one step, virtual seconds."""
+    """Distribution of the duration of one step, virtual seconds."""
 
     @property
     def free_rule(self) -> Turns:
@@ -65,8 +65,8 @@ class TurnsRecorder(Recorder):
 class Cyclic(OwnSteps, Protocol):
     """Clients commit one after the other, always in the same order.
 
-    Each applies what it computed on the model of its previous turn. The steps alone
-    take time; the clients' own laws play no part.
+    Each applies its result on the model of its previous turn. The steps alone take
+    time; the clients' own laws play no part.
 
     Source: MAPA, section 8 (cyclic delayed method); decision M-08.
     """
@@ -75,7 +75,7 @@ class Cyclic(OwnSteps, Protocol):
     traits: ClassVar[Traits] = Traits(has_server=False, everyone_works=True)
     records: ClassVar[type[Recorder]] = TurnsRecorder
     step: AnyLaw = Constant(value=1)
-    """Law of the duration of one step, virtual seconds."""
+    """Distribution of the duration of one step, virtual seconds."""
     lag: Literal["K-1", "K"] = "K-1"
     """Staleness from the second turn on: a client takes away the model with its own
     update, or the one just before it."""
@@ -120,8 +120,8 @@ class Pipeline(OwnSteps, Protocol):
 
     Each stage computes at its own part of the model as it was when the minibatch came
     to it, so that its delay in steps is fixed once the pipeline is full. A minibatch
-    reads when it enters, and its staleness is that of the first stage. Filling the
-    pipeline takes no time of its own: the first steps have the delays that they can.
+    reads when it enters, and its staleness is the first stage's. Filling the pipeline
+    takes no extra time: the first steps have shorter delays.
 
     Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN
     Training (2019), section 3.3; `2bw`: Narayanan et al., Memory-Efficient
@@ -137,7 +137,7 @@ class Pipeline(OwnSteps, Protocol):
     """Delay of a stage, the first of P having number 1: P - s steps (one forward, one
     backward; PipeDream), or one for all (PipeDream-2BW)."""
     step: AnyLaw = Constant(value=1)
-    """Law of the duration of one step, virtual seconds."""
+    """Distribution of the duration of one step, virtual seconds."""
 
     @property
     def delays(self) -> tuple[int, ...]:

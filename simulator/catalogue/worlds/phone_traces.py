@@ -1,7 +1,7 @@
 """Availability of phones as FedScale and FLASH publish it: JSON, one record a phone.
 
-Client k of the scenario is the k-th phone of the file. Every phone has a period of its
-own, after which its trace begins again, as their authors' programs have it.
+Client k of the scenario is the k-th phone of the file. Every phone has its own period,
+after which its trace begins again, as in the authors' programs.
 """
 
 from abc import abstractmethod
@@ -128,9 +128,7 @@ class FlashTrace(PhoneTraces):
                 name, value = CHANGES[word]
                 state[name] = value
             elif word not in ("screen_on", "screen_off") and not word.endswith("%"):
-                raise ValueError(
-                    f"must have states that FLASH knows, got {word[:40]!r}"
-                )
+                raise ValueError(f"must have FLASH's states, got {word[:40]!r}")
             if all(state.values()):
                 since = times[-1] if since is None else since
             elif since is not None:

@@ -1,4 +1,4 @@
-"""The arrays in the flat vectors that optimisers move, and what every rule is."""
+"""The arrays in the flat vectors that optimisers move, and the base of every rule."""
 
 from abc import abstractmethod
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ NO_HIDDEN = (
 Vector = Float[Array, "..."]
 """An array of weights or a gradient, or a flat vector of some."""
 OWN = (
-    "algorithm's optimizer.matrices must be all for a model of your own, which does "
-    "not say which of its matrices are hidden, got 'hidden'; write matrices: all"
+    "algorithm's optimizer.matrices must be all for a custom model, whose hidden "
+    "matrices are unknown, got 'hidden'; write matrices: all"
 )
 
 
@@ -29,7 +29,7 @@ class ModelArrays(NamedTuple):
     """The arrays in a flat vector of weights.
 
     Attributes:
-        shapes: Their shapes; None of a model that does not say them.
+        shapes: Their shapes; None for a model without a description of them.
         model: The model; None of numbers without one, such as biases.
         whole: Whether the model is all that the optimiser moves.
     """
@@ -40,15 +40,15 @@ class ModelArrays(NamedTuple):
 
     @property
     def inputs_first(self) -> bool:
-        """Whether matrices are `[inputs, outputs]`, which the model's library says."""
+        """Whether matrices are `[inputs, outputs]`, by the model's library."""
         return getattr(_innermost(self.model), "inputs_first", False)
 
     def hidden(self) -> tuple[bool, ...]:
-        """Says of each array whether it is a hidden matrix.
+        """Returns whether each array is a hidden matrix.
 
         Raises:
-            ScenarioError: None is, of a model that is all there is, or a model of the
-                user's own does not say.
+            ScenarioError: A whole model has none, or a custom model does not describe
+                its arrays.
         """
         if self.shapes is None:
             return ()
@@ -80,7 +80,7 @@ def arrays_of(model: Any, *, whole: bool = True) -> ModelArrays:
 
 
 def arrays_of_rows(problem: HorizontalProblem) -> ModelArrays:
-    """Returns the arrays of the model of a problem whose clients hold rows."""
+    """Returns the arrays of the model of a horizontal problem."""
     return arrays_of(problem.model)
 
 
@@ -107,10 +107,10 @@ class UpdateRule(eqx.Module):
     """Makes a direction of a gradient, to be multiplied by a step size."""
 
     def scaled(self, step_size: Array, count: Int[Array, "*W"]) -> Array:
-        """Returns the step size of an update: the one that it is given.
+        """Returns the step size of an update: its argument.
 
         Args:
-            step_size: What multiplies the direction.
+            step_size: Factor of the direction.
             count: Updates that were made.
         """
         return step_size
@@ -136,8 +136,8 @@ class UpdateRule(eqx.Module):
         """Returns the direction against which weights move, and the state after it.
 
         Args:
-            gradient: Gradient, as large as the weights; of a server, the difference
-                between what a client read and what it made of it.
+            gradient: Gradient, as large as the weights; for a server, the model that a
+                client read minus its trained one.
             state: State before.
             weights: Weights that it moves.
             count: Updates that were made.
@@ -147,5 +147,5 @@ class UpdateRule(eqx.Module):
     def ahead(
         self, weights: Vector, state: PyTree, step_size: Float[Array, ""]
     ) -> Vector:
-        """Returns what clients read: the model, or where an optimiser leads it."""
+        """Returns the vector that clients read: the model, or its look-ahead."""
         return weights

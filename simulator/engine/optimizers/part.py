@@ -1,4 +1,4 @@
-"""Options of optimisers, and those that optax has by name. No JAX until one is made."""
+"""Options of optimisers, and optax's by name. No JAX until one is made."""
 
 import inspect
 import re
@@ -84,7 +84,7 @@ class RateSchedule(_Named):
 class Optax(_Named):
     """Any optimiser of optax by its name, and `muon`, with their own parameters.
 
-    Its learning rate stands in place of the step size, which is left out.
+    Its learning rate replaces the step size, which is left out.
     """
 
     kind: Annotated[str, Rule("an optimiser of optax", "adamw")]
@@ -188,11 +188,11 @@ class DelayedNesterov(Config):
     each by a part of it. Period 1 is Nesterov's momentum.
 
     Source: Liu et al., Asynchronous Local-SGD Training for Language Modeling (2024),
-    Algorithm 3. Look-ahead: Al Asif et al., HeLoCo: Efficient
-    Asynchronous Low-Communication Training (2026), Algorithm 1, line 3, without its
-    corrections and with this momentum; after Ajanthan et al., Momentum Look-Ahead for
-    Asynchronous Distributed Low-Communication Training (2025), who extrapolate along
-    the momentum too, in a form that we have not read.
+    Algorithm 3. Look-ahead: Al Asif et al., HeLoCo: Efficient Asynchronous
+    Low-Communication Training (2026), Algorithm 1, line 3, without its corrections and
+    with this momentum; after Ajanthan et al., Momentum Look-Ahead for Asynchronous
+    Distributed Low-Communication Training (2025), who also extrapolate along the
+    momentum, in a form that we have not read.
     """
 
     kind: Literal["delayed_nesterov"]
@@ -204,7 +204,7 @@ class DelayedNesterov(Config):
     is_linear: ClassVar[bool] = True
     spread: Annotated[float, Field(ge=0, le=1)] = 0.0
     """c: share of the momentum in every update but the last of a period, at most
-    1 / `period`; the last has what is left."""
+    1 / `period`; the last has the rest."""
     look_ahead: bool = False
     """Whether clients read x - e beta m, where the momentum m leads the model x with
     the step size e, in place of x."""
@@ -243,7 +243,7 @@ Optimizer = Annotated[
     Annotated[Direction, Tag("direction")] | Annotated[Optax, Tag("optax")],
     Discriminator(_form_of_worker),
 ]
-"""By optax with a learning rate of its own, or a direction for the step size."""
+"""By optax with its own learning rate, or a direction for the step size."""
 ServerOptimizer = Annotated[
     Annotated[Direction, Tag("direction")]
     | Annotated[DelayedNesterov, Tag("delayed")]
@@ -254,15 +254,15 @@ ServerOptimizer = Annotated[
 
 
 def with_steps(data: object, **step_of: str) -> object:
-    """Returns options in which a learning rate stands for a step size of 1.
+    """Returns options in which a learning rate replaces a step size of 1.
 
     Args:
         data: Options of an algorithm, as they are written.
         step_of: Step size that each optimiser takes the place of, by its entry.
 
     Raises:
-        LocatedError: There is a step size besides the learning rate, or one of optax's
-            optimisers has none.
+        LocatedError: A step size and a learning rate are set, or one of optax's
+            optimisers has no learning rate.
     """
     if not isinstance(data, Mapping):
         return data
@@ -298,7 +298,7 @@ def chosen(algorithm: "Algorithm") -> dict[str, Direction | DelayedNesterov | Op
 
 
 def programs(algorithm: "Algorithm") -> dict[str, object]:
-    """Returns what the optimisers of an algorithm make programs differ in, by entry."""
+    """Returns the optimisers' options in which programs differ, by entry."""
     return {key: given.program() for key, given in chosen(algorithm).items()}
 
 
@@ -307,7 +307,7 @@ CONTRIBUTED = ("muon",)
 OTHERS = ("lbfgs", "noisy_sgd", "optimistic_adam")
 """Those of optax that need values of the loss or a random key, or are deprecated."""
 BY_ARRAY = ("adafactor", "fromage", "lamb", "lars", "muon", "novograd", "sm3")
-"""Those that look at whole arrays of weights; the others take number by number."""
+"""Those that use whole arrays of weights; the others work number by number."""
 SCHEDULES = (
     *("constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule"),
     *("exponential_decay", "linear_onecycle_schedule", "linear_schedule"),
@@ -346,7 +346,7 @@ def schedules() -> dict[str, Callable[..., "optax.Schedule"]]:
 def options_of(function: Callable[..., object]) -> dict[str, object]:
     """Returns the numbers and flags that a function takes, with their defaults.
 
-    What has no default must be given.
+    Set what has no default.
     """
     return {
         name: parameter.default

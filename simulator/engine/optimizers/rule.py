@@ -1,4 +1,4 @@
-"""What makes a direction of a gradient, to be multiplied by a step size; its states."""
+"""Computes the direction of a gradient, which a step size multiplies; its states."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ Options = tuple[tuple[str, bool | int | float], ...]
 
 
 class DirectionRule(UpdateRule):
-    """A direction alone: what a step size multiplies.
+    """A direction alone, which a step size multiplies.
 
     Attributes:
         config: Its options.
@@ -215,10 +215,10 @@ def rule_of(
 
     Args:
         config: Its options.
-        key: Dotted entry in which they stand, for messages.
+        key: Dotted entry of the options, for messages.
 
     Raises:
-        ScenarioError: Optax does not have what it names.
+        ScenarioError: Optax does not have its name.
     """
     if config is None or isinstance(config, Direction):
         return config and DirectionRule(config)
@@ -244,7 +244,7 @@ def rule_of(
 def start(
     rule: UpdateRule | None, problem: HorizontalProblem, weights: Vector
 ) -> PyTree:
-    """Returns the state of the optimiser of a model of rows; None without one."""
+    """Returns the initial state of a horizontal model's optimiser; None without one."""
     if rule is None:
         return None
     return rule.init(weights, arrays_of_rows(problem))

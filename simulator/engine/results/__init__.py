@@ -1,7 +1,7 @@
-"""Turns what an engine gives back of one run into the tables of the trace.
+"""Turns an engine's records of one run into the tables of the trace.
 
-`run.Results` writes them as the records come in, with what messages cost of privacy.
-`rows` has what rows say, what became of jobs, and how stale each client's work is.
+`run.Results` writes them as the records come in, with the privacy cost of messages.
+`rows` has the content of rows, the outcomes of jobs, and the staleness of clients.
 """
 
 from .run import Results

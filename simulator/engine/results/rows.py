@@ -1,4 +1,4 @@
-"""What rows and jobs say: tables of commits, probes, jobs, incidents and staleness."""
+"""Tables from rows and jobs: commits, probes, jobs, incidents and staleness."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -46,7 +46,7 @@ EMBEDDING = "clients/embedding_staleness_"
 class Ages:
     """Count, mean, maximum and histograms of a staleness, per client.
 
-    There is a histogram of the start of the run, and one of what follows.
+    There is a histogram of the start of the run, and one of the time after it.
     """
 
     def __init__(self, num_clients: int) -> None:
@@ -56,7 +56,7 @@ class Ages:
         self.bins = np.zeros((2, num_clients, NUM_BINS), np.int64)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Returns what the rest of a run adds to."""
+        """Returns the totals to which the rest of a run adds."""
         return dict(vars(self))
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -90,18 +90,18 @@ class Staleness:
     """The ages of a run's contributions and embeddings.
 
     The start of the run lasts until every client has had a contribution applied: until
-    then there are clients of whom it is not known how stale they are going to be.
+    then the staleness of some clients is unknown.
 
     Args:
         num_clients: who contribute.
         num_parties: whose embeddings are used, whoever takes part in rows.
         at_once: as of `timeline.staleness`.
-        gathers: Whether contributions gather for a commit. Which one has applied them
-            only the jobs say; else the rows do, sooner.
+        gathers: Whether contributions gather for a commit. Then only the jobs show
+            which commit has applied them; else the rows do, sooner.
 
     Attributes:
         contributions: commits between a client's read and the commit that applied it.
-        embeddings: commits since the upload of what is used; None where nothing is.
+        embeddings: commits since the upload of the used ones; None without any.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Staleness:
         self._silent = np.ones(num_clients, bool)  # without a contribution so far
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest of a run adds to."""
+        """Returns the totals to which the rest of a run adds."""
         ages = {"contributions": self.contributions, "embeddings": self.embeddings}
         known = {name: one.state() for name, one in ages.items() if one is not None}
         return {"silent": self._silent, **known}
@@ -209,10 +209,10 @@ class Staleness:
 class CommitTable:
     """Writes the table of a run's rows, with the diagnostics of each.
 
-    A COMMIT says how many contributions it applies and how stale they are. Of those
-    that had gathered before only the jobs say which commit has applied them, and these
-    come with the end of a chunk: rows wait for that as soon as anything has gathered.
-    A record may end in the middle of a later chunk, whose rows wait for its own end.
+    A COMMIT has the number and the staleness of its contributions. For those that had
+    gathered before, only the jobs show which commit has applied them, and these come
+    with the end of a chunk: rows wait for that as soon as anything has gathered. A
+    record may end in the middle of a later chunk, whose rows wait for its own end.
 
     Args:
         run: Number of the run in its study.
@@ -228,7 +228,7 @@ class CommitTable:
         self._last = 0  # commit that is written
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest of a run adds to."""
+        """Returns the totals to which the rest of a run adds."""
         return {
             "gathers": self._gathers,
             "rows": self._rows,
@@ -347,7 +347,7 @@ def _columns(run: int, record: Record, at_once: int) -> dict[str, np.ndarray]:
 
 
 def probes(run: int, record: Record) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the table of what was saved of a record's rows, row after row."""
+    """Yields the table of the saved values of a record's rows, row after row."""
     for row, samples, values in record.probes:
         workers = record.rows.worker[row]
         present = workers != NO_WORKER
@@ -367,7 +367,7 @@ def probes(run: int, record: Record) -> Iterator[dict[str, np.ndarray]]:
 
 
 CHUNK = 65_536
-"""Rows of a chunk of a timeline that is played once more."""
+"""Rows per chunk of a timeline that is simulated again."""
 
 
 class JobTables:
@@ -400,7 +400,7 @@ class JobTables:
         self._jobs = self._incidents = 0  # written so far
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest of a run adds to."""
+        """Returns the totals to which the rest of a run adds."""
         written = [self._jobs, self._incidents]
         return {"started": self.started, "sent": self.sent, "written": written}
 
@@ -417,8 +417,8 @@ class JobTables:
     def replay(self, stop: Stop) -> None:
         """Writes the jobs of a run that ended before its timeline did.
 
-        Only the world can say which jobs were under way then, so it is played once more
-        up to that instant.
+        Only the world has the jobs of that instant, so it is simulated again up to
+        there.
         """
         skip, known = self._jobs, self._incidents
         for chunk in replace(self._played, stop=stop).chunks(CHUNK):

@@ -45,7 +45,7 @@ class PrivacyTables:
             self._squares = np.zeros(self._num_clients)
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest of a run adds to."""
+        """Returns the totals to which the rest of a run adds."""
         ledger = None if self._ledger is None else self._ledger.state()
         return {"releases": self.releases, "squares": self._squares, "ledger": ledger}
 
@@ -105,7 +105,7 @@ class PrivacyTables:
         self._ledger.apply(*(column[applied] for column in columns))
 
     def evaluate(self, time: float) -> None:
-        """Writes what the uploads until an evaluation cost; a ledger does so later."""
+        """Writes the cost of uploads until an evaluation; a ledger does so later."""
         if self._ledger is not None:
             self._ledger.evaluate(time)
         if self._squares is None or self._perturbation is None:
@@ -126,7 +126,7 @@ class PrivacyTables:
         self._writer.append("privacy", columns)
 
     def finish(self) -> None:
-        """Writes what the messages cost; jobs end later than they are evaluated."""
+        """Writes the cost of the messages; jobs end later than they are evaluated."""
         ledger = self._ledger
         if ledger is None:
             return
@@ -145,7 +145,7 @@ class PrivacyTables:
             self._writer.append("privacy", columns)
 
     def describe(self) -> dict[str, PyTree] | None:
-        """Returns what noise there is and whether it is private, for the manifest."""
+        """Returns the noise and whether it is private, for the manifest."""
         if self._perturbation is not None:
             known = () if self._squares is None else (self._perturbation.accountant,)
             return {
@@ -220,7 +220,7 @@ class Results:
         }
 
     def state(self) -> dict[str, PyTree]:
-        """Returns what the rest of the run adds to: arrays, numbers and words."""
+        """Returns the state for the rest of the run: arrays, numbers and words."""
         return {
             "stop": None if self.stop is None else self.stop.name,
             "diverged_at": self.diverged_at,

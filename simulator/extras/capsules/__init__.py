@@ -1,9 +1,9 @@
 """Capsules: studies in one file each, for others to repeat and compare.
 
 `contents` collects the files of a capsule, with the digest of each trace; `packing`
-packs, unpacks and checks them, and finds the differences of a repetition.
-`anonymous` leaves out, and searches for, what names an author. `commands` has
-`stalesim capsule` and `stalesim rerun`.
+packs, unpacks and checks them, and finds the differences of a repetition. `anonymous`
+omits, and searches for, names of authors. `commands` has `stalesim capsule` and
+`stalesim rerun`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Anonymous capsules: what is left out, and a search for what still names an author."""
+"""Anonymous capsules: omitted entries, and a search for names of authors."""
 
 import contextlib
 import copy
@@ -19,15 +19,15 @@ from ...parts.errors import counted, shown
 from .contents import FIGURES, PackedFile
 
 LEFT_OUT = ("commit", "dirty", "continued", "command", "working_folder")
-"""Entries of a manifest that lead to a repository or hold what a user typed."""
+"""Entries of a manifest that lead to a repository or contain a user's input."""
 COMMON = ("root", "user", "admin", "ubuntu", "runner", "localhost", "/root", "/tmp")
 """Names of users, hosts and folders that are no one's."""
 SHORTEST = 3
 """Letters of the shortest name that is searched for."""
 LONG = 5
-"""Letters from which on a person's name is found inside of words as well."""
+"""Letters from which on a person's name is also found inside words."""
 PERSON = ("the user's", "git's user.")
-"""Beginnings of what names a person."""
+"""Prefixes of keys that name a person."""
 ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 """A letter beyond ASCII as JSON and YAML write it."""
 PATTERNS = {
@@ -98,7 +98,7 @@ def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
     """Refuses files that name someone, by their paths or their texts.
 
     Raises:
-        StudyError: Something is found; the first place, and how many more.
+        StudyError: There are names; it has the first place, and the number of others.
     """
     patterns = [*_patterns(names)]
     found = [each for entry in entries for each in _found(entry, patterns)]
@@ -113,7 +113,7 @@ def check(entries: Sequence[PackedFile], names: Mapping[str, str]) -> None:
 
 
 def identities(study: Study, allowed: Sequence[str] = ()) -> dict[str, str]:
-    """Returns what would name the author of a study, and what each of these is.
+    """Returns the texts that would name the author of a study, and their kinds.
 
     They are of the user, the host, and git's settings and remotes here and where the
     study was run. Common names, such as root, and those of fewer than three letters

@@ -38,15 +38,15 @@ class PackedFile(NamedTuple):
 
 
 def entries(study: Study, shared: Study) -> list[PackedFile]:
-    """Returns the files that a capsule of a study has, but for what describes them.
+    """Returns the files of a study's capsule, except for their description.
 
     Args:
         study: Study or timeline that is complete.
-        shared: The same as the capsule has it, perhaps without what names its authors.
+        shared: The study as in the capsule, optionally without its authors' names.
 
     Raises:
         StudyError: It is not complete or was imported from a log, a table is damaged,
-            or the code of a plug-in is no longer that of the study.
+            or the code of a plug-in differs from the study's.
     """
     manifest = study.manifest
     if not is_study_name(manifest["name"]):
@@ -120,7 +120,7 @@ def _modules(manifest: Entry) -> Iterator[PackedFile]:
 
 
 def digests(study: Study) -> pd.DataFrame:
-    """Returns what every run of a study was, and the digest of all that it recorded.
+    """Returns the identity of every run of a study, and the digest of its records.
 
     Real seconds are in no table, so that the same run on the same machine has the same
     digest.
@@ -163,7 +163,7 @@ def _plain(value: object) -> list[object] | str:
 
 
 def left_out(manifest: Entry, packed: Collection[str]) -> dict[str, Entry]:
-    """Returns what a study read and its capsule lacks, by name."""
+    """Returns the inputs of a study that its capsule lacks, by name."""
     code = {path.removeprefix(f"{MODULES}/").removesuffix(".py") for path in packed}
     return {
         name: told
@@ -182,7 +182,7 @@ def _figures(folder: Path) -> Iterator[PackedFile]:
 
 
 def readme(manifest: Entry, found: list[PackedFile], licence: str | None) -> PackedFile:
-    """Returns what tells a reader of a capsule its files, and their licence."""
+    """Returns the description of a capsule's files, and their licence."""
     version = (manifest.get("environment") or {}).get("stalesim", "")
     has_code = any(entry.path.startswith(MODULES) for entry in found)
     code = " --run-code" if has_code else ""

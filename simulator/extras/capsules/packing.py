@@ -75,7 +75,7 @@ class Capsule(NamedTuple):
 
     @property
     def left_out(self) -> list[str]:
-        """Names of what the study read and the capsule does not hold."""
+        """Names of the study's inputs that the capsule lacks."""
         return [*contents.left_out(self.manifest, self.files)]
 
 
@@ -220,19 +220,19 @@ def _damaged(path: Path, why: str) -> StudyError:
 
 
 SAME = ("claim", "says", "origin")
-"""Columns that tell which claim a verdict is about."""
+"""Columns that identify a verdict's claim."""
 
 
 class Repetition(NamedTuple):
-    """What is the same here, and what is not.
+    """Equalities and differences of a repetition here.
 
     Attributes:
         verdicts: Column claim, and `then` and `now`, verdicts; a row per claim.
         same_runs: Runs whose traces are equal to the last bit.
         runs: All runs of the capsule.
-        other_runs: Group and replicate of a run that differs, in words.
-        environment: Name of each library, or property of the machine, that is not as
-            it was, with what it was and is.
+        other_runs: Group and replicate of a run that differs, as text.
+        environment: Name of each library, or property of the machine, that differs,
+            with the former and the present value.
         inputs: Files that the study reads and that hold something else.
     """
 

@@ -1,4 +1,4 @@
-"""The mean of a commit of whose sum alone the server knows.
+"""The mean of a commit of which the server sees the sum alone.
 
 No JAX is imported until a run needs it.
 """
@@ -47,19 +47,19 @@ else:
     Array = Info = RunSetup = Any
 
 ZEROED = "one client with all that it sends, zeroed"
-"""What the guarantee protects."""
+"""The protected unit of the guarantee."""
 ROUNDS = "synchronous"
 """Protocol whose members of a commit are known before they work."""
 CHUNK = 65_536
-"""Rows of a chunk of a timeline that is played for the size of its commits."""
+"""Rows per chunk of a timeline that is simulated for the size of its commits."""
 
 
 class NoisyMean(NoiseOptions, WeightedMean):
     """The weighted mean of a commit's contributions, with the server's noise.
 
-    Clients clip what they send to C, and the sum of a commit gets normal noise of
+    Clients clip their messages to C, and the sum of a commit gets normal noise of
     `multiplier` times C, before it is divided by the number of contributions. The sum
-    is over a row's, or over what has gathered where the protocol gathers them.
+    is over a row's, or over the gathered ones where the protocol gathers them.
 
     Source: McMahan et al., Learning Differentially Private Recurrent Language Models
     (2018), Algorithm 1; in buffers: Nguyen et al., Federated Learning with Buffered
@@ -83,10 +83,10 @@ class NoisyMean(NoiseOptions, WeightedMean):
         return {"kind": self.kind}
 
     def clip_of(self, method: Chained) -> Clip:
-        """Returns the stage of a method that clips what is sent.
+        """Returns the method's stage that clips the message.
 
         Raises:
-            LocatedError: What is sent last is not clipped as a whole.
+            LocatedError: The last stage of sending does not clip the whole message.
         """
         sent = [stage for stage in method.stages if isinstance(stage, SendPart)]
         if not sent or not isinstance(sent[-1], Clip):
@@ -166,7 +166,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases: all of a commit's do."""
+        """Returns the guarantee of one message of each client: of all of a commit."""
         from ...privacy.guarantees import lacking  # SciPy
 
         lacks = lacking(method)

@@ -1,4 +1,4 @@
-"""Secure aggregation as a cost: what it adds to time and bytes. No JAX in here.
+"""The cost of secure aggregation in time and bytes. No JAX in here.
 
 Nothing is masked; numbers are exchanged as they are, without the rounding to integers
 that masks need, and only their exchange takes longer and weighs more.
@@ -17,7 +17,7 @@ KEY_BYTES = SHARE_BYTES = 32
 
 
 class SecureAggregation(Config):
-    """What it costs that the server sees the sum of a commit and no contribution.
+    """The cost of hiding single contributions from the server, which sees their sum.
 
     For n members of a commit and m numbers, of b = `value_bits` + ceil(log2 n) bits
     each:
@@ -51,7 +51,7 @@ class SecureAggregation(Config):
     """`pairwise`: masks between all members, who are known before a round; `enclave`:
     each member shares its mask with a trusted enclave, whenever it likes."""
     group: Annotated[int, Field(ge=2)]
-    """n, members of a commit at most: as many as a round asks, or a buffer holds."""
+    """n, most members of a commit: the size of a round, or of a buffer."""
     least: Count = 1
     """Contributions below which a commit is lost: nothing can be, or is, unmasked, and
     the model stays as it is."""
@@ -63,7 +63,7 @@ class SecureAggregation(Config):
     agree_s: Seconds = 1.15e-4
     """Seconds of a key agreement."""
     mask_s: Seconds = 1.2e-9
-    """Seconds of a number of a mask."""
+    """Seconds per number of a mask."""
     round_trip_s: Seconds = 0.0
     """Virtual seconds of each further round trip."""
 
@@ -92,7 +92,7 @@ class SecureAggregation(Config):
 
     @property
     def download_bytes(self) -> int:
-        """Bytes that a member gets in a job besides the model."""
+        """Bytes that a member gets in a job on top of the model."""
         if self.form == "enclave":
             return KEY_BYTES
         return 2 * (self.group - 1) * (KEY_BYTES + SHARE_BYTES)

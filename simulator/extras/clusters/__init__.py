@@ -1,9 +1,9 @@
 """Clusters: one study shared among processes of several machines.
 
 For users with more machines than one. `dask` lets the workers of a Dask cluster execute
-the runs of a command; `takers` need no scheduler: any number of processes share a study
-by its folder alone, by `claims` of its tasks. `merging` joins folders of one study.
-`docs/extras/clusters.md` says when to take which.
+the runs of a command; `takers` are workers without a scheduler: any number of processes
+share a study by its folder alone, with `claims` of its tasks. `merging` joins folders
+of one study. `docs/extras/clusters.md` compares them.
 """
 
 from typing import TYPE_CHECKING

@@ -1,16 +1,16 @@
 """Claims of tasks by processes of any machines, in a folder that they share.
 
-A taker claims a task by making a folder of a new name, `TASK.NUMBER`, which succeeds
-for one process only. While it executes the task it makes a file in there longer, beat
-by beat. Another taker that has seen no beat for a lease, by its own clock, takes over:
-it renames that folder, which again succeeds for one only, and claims the next number.
-Clocks are never compared, and no lock of the file system is asked for.
+A worker claims a task by making a folder of a new name, `TASK.NUMBER`, which succeeds
+for one process only. While it executes the task, it regularly lengthens a file in
+there: a beat. Another worker that has seen no beat for a lease, by its own clock, takes
+over: it renames that folder, which again succeeds for one only, and claims the next
+number. Clocks are never compared, and file locks are not needed.
 
-Whatever a taker does to the study is a rename: a file is written in the folder of the
-claim and renamed into place, and one that goes is renamed into that folder (`Claimed`).
-So a process that was stopped, and wakes after it was taken over, can change nothing:
-the folder that all its renames name is no longer there. What it had put in place before
-is what its successor would have written, as results are deterministic.
+A worker changes the study by renames alone: a file is written in the folder of the
+claim and renamed into place, and a removed one is renamed into that folder (`Claimed`).
+So a process that was stopped, and wakes after another took over, can change nothing:
+the folder of all its renames is gone. Its files from before equal its successor's,
+because results are deterministic.
 """
 
 import contextlib
@@ -26,12 +26,11 @@ LOST, OVER = "lost", "over"
 BEAT = "beat"
 
 Heart = Callable[[Disk, Path, float], contextlib.AbstractContextManager[None]]
-"""Lets a claim beat; is given its disk, its folder and the seconds between beats."""
+"""Keeps a claim alive; gets its disk, its folder and the seconds between beats."""
 
 
 BEAT_S = 5.0
-"""Seconds of a taker's own clock from one beat to the next, and from one look at the
-others to the next."""
+"""Seconds of a worker's own clock between beats, and between checks of the others."""
 LEASE_S = 60.0
 """Seconds without a beat after which a claim is taken over: several beats, and longer
 than a file system may keep from one machine what another has done."""
@@ -115,12 +114,12 @@ class Claimed(Disk):
 
 
 class Claims:
-    """The claims of a session, as one taker sees and makes them.
+    """The claims of a session, as one worker sees and makes them.
 
     Args:
         folder: Their folder.
         disk: Disk of the study.
-        clock: Seconds of this taker's clock, which need not agree with any other.
+        clock: Seconds of this worker's clock, which need not agree with any other.
         lease_s: Seconds without a beat after which a claim is taken over.
     """
 
@@ -132,7 +131,7 @@ class Claims:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def look(self) -> dict[str, dict[int, str]]:
-        """Returns all claims: what is left of each number ("" for a claim), by task."""
+        """Returns all claims: the state of each number ("" for a claim), by task."""
         found: dict[str, dict[int, str]] = {}
         for name in self._disk.names(self._folder):
             task, number, *left = name.split(".")
@@ -143,7 +142,7 @@ class Claims:
     def any_of(self, names: list[str]) -> tuple[str, Path | None]:
         """Claims the first that can be claimed of some tasks.
 
-        What has no claim comes first, so that few look for the beats of others.
+        Tasks without a claim come first, so that few workers check the beats of others.
         """
         seen = self.look()
         for name in sorted(names, key=lambda n: "" in seen.get(n, {}).values()):
@@ -174,10 +173,10 @@ class Claims:
         return None
 
     def give(self, claim: Path, left: str) -> bool:
-        """Gives up a claim, of this taker or of one that is silent.
+        """Releases a claim, of this worker or of a silent one.
 
         Returns:
-            Whether it was there; if not, another taker was first.
+            Whether it was there; if not, another worker was first.
         """
         task, number, *_ = claim.name.split(".")
         over = claim.with_name(f"{task}.{number}.{left}")

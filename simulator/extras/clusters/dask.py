@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 REPORT_S = 1.0
-"""Real seconds from one message of a task on how far it is to the next."""
+"""Real seconds between a task's messages on its progress."""
 CONNECT_S = 20
 """Real seconds to wait for a scheduler."""
 POLL_S = 0.1
-"""Real seconds from one look at what has ended to the next."""
+"""Real seconds between checks for ended tasks."""
 RESTART_S = 5.0
 """Real seconds that a cluster may be without workers before the study warns."""
 LOOK_S = 10.0
-"""Real seconds from one look at whether there are workers to the next."""
+"""Real seconds between checks for workers."""
 
 
 class Cluster:

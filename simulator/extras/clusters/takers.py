@@ -1,8 +1,8 @@
-"""Takers: processes of any machines that share a study by its folder alone.
+"""Workers (takers): processes of any machines that share a study by its folder alone.
 
-How they claim its tasks, `claims` says. The results of tasks are files of their own,
-which `trace.load` reads together until the last taker ends the study. Workers of a
-Dask cluster execute tasks in the same way (`take_one`).
+They claim its tasks by `claims`. Each task's results are separate files, which
+`trace.load` reads together until the last worker ends the study. Workers of a Dask
+cluster execute tasks in the same way (`take_one`).
 """
 
 import time
@@ -34,7 +34,7 @@ from .claims import (
 )
 
 MOST_CLAIMS = 20
-"""Claims of a task after which it counts as the killer of its takers."""
+"""Claims of a task after which it counts as the reason for its workers' deaths."""
 
 
 def execute(
@@ -47,7 +47,7 @@ def execute(
     """Executes a task that is claimed, and leaves its result.
 
     Returns:
-        Its runs; 0 if another taker had ended it before it was claimed.
+        Its runs; 0 if another worker had ended it before it was claimed.
     """
     if disk.exists(planning.done_of(path, task.session, task.number)):
         return 0
@@ -112,7 +112,7 @@ END = "end"
 
 
 def begin(scenario: Scenario, folder: Path, disk: Disk = DISK) -> None:
-    """Plans what is left of a study, for takers; executes nothing.
+    """Plans the rest of a study, for workers; executes nothing.
 
     Raises:
         UserError: something in the scenario or the folder is wrong, or a process runs
@@ -141,13 +141,13 @@ def take(
 ) -> tuple[int, bool]:
     """Executes tasks of a study, with any number of others, until nothing is left.
 
-    The last taker ends the study. One that no process runs is opened to takers first.
+    The last worker ends the study. One that no process runs is first opened to workers.
 
     Args:
         scenario: Scenario of the study.
         path: Path of its folder.
-        for_s: Seconds available. No task is claimed that would take longer, by
-            the slowest that this taker has executed.
+        for_s: Seconds available. No task is claimed that would take longer, by the
+            slowest that this worker has executed.
         checkpoint_s: Seconds from one keeping of a state to the next, from which
             who takes over continues; None for never.
         progress: Called with how far the session is.
@@ -163,7 +163,7 @@ def take(
         longer than it had.
 
     Raises:
-        UserError: the program or a file is not that of the study, a process runs it,
+        UserError: the program or a file differs from the study's, a process runs it,
             the folder cannot be written, or its tables are damaged.
     """
     start, a_run_s, runs = clock(), 0.0, 0

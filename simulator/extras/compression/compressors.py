@@ -27,7 +27,7 @@ Keep = Annotated[
     Rule("a whole number of weights >= 1, or a share of them below 1", "100 or 0.01"),
 ]
 MOST_LEVELS = 2**15 - 1
-"""Levels of numbers of 16 bits; more of them say no more than single precision does."""
+"""Levels of numbers of 16 bits; more of them are no better than single precision."""
 
 
 class Sparse(Compressor):
@@ -140,7 +140,7 @@ class Qsgd(Compressor):
 class Signs(Compressor):
     """Sends signs, times the mean size of all numbers; zero counts as positive.
 
-    What is left is |x|^2 - |x|_1^2 / n: it contracts by alpha = |x|_1^2 / (n |x|^2). A
+    The error is |x|^2 - |x|_1^2 / n: it contracts by alpha = |x|_1^2 / (n |x|^2). A
     message is one bit for each number, and a scale of 4 bytes.
 
     Source: Karimireddy et al., Error Feedback Fixes SignSGD (2019), Lemma 8.

@@ -1,11 +1,10 @@
-"""Compression of what is sent, in either direction: stages and the base.
+"""Compression of messages, in either direction: stages and the base.
 
 No JAX is imported until a run needs it.
 
 A compressor C is unbiased, E C(x) = x with E |C(x) - x|^2 <= omega |x|^2, or contracts:
-|C(x) - x|^2 <= (1 - alpha) |x|^2. What keeps a memory takes contractions, so that there
-an unbiased one is multiplied by 1 / (1 + omega), which makes it one of alpha = 1 / (1 +
-omega).
+|C(x) - x|^2 <= (1 - alpha) |x|^2. Stages with a memory need contractions: there an
+unbiased C is multiplied by 1 / (1 + omega), and contracts with alpha = 1 / (1 + omega).
 """
 
 from abc import abstractmethod
@@ -49,15 +48,15 @@ else:
 """Any compressor, chosen by its kind."""
 Feedback = Literal["none", "ef", "ef21"]
 OF_MESSAGES, OF_MODELS = 1, 2
-"""Directions, for the keys of what is drawn."""
+"""Directions, for the keys of random draws."""
 
 
 class Compressor(Part):
     """Common base of the compressors: of a vector, makes one that takes fewer bytes.
 
     It is called with the vector, its own state, a key (None unless it `draws`) and the
-    shapes of the model's arrays (None unless it is `by_arrays`); it returns what is
-    made of the vector, of the same size, and its state.
+    shapes of the model's arrays (None unless it is `by_arrays`); it returns the
+    compressed vector, of the same size, and its state.
     """
 
     draws: ClassVar[bool] = False
@@ -83,8 +82,8 @@ class Compressor(Part):
 
 
 Remembered = tuple[Float[Array, " P"] | None, PyTree]
-"""What is kept of one client: what it has not sent (`ef`), or what the other side has
-of it (`ef21`), None without a memory; and the compressor's state."""
+"""The memory of one client: its unsent part (`ef`), or the other side's copy (`ef21`),
+None without a memory; and the compressor's state."""
 
 
 class Compression(StagePart):
@@ -93,7 +92,7 @@ class Compression(StagePart):
     statistics_would_be: ClassVar[str] = "sent as they are"
     draws: ClassVar[bool] = True  # some compressors do
     compressor: AnyCompressor
-    """What makes a message smaller."""
+    """The compressor of a message."""
     _memory: Feedback
     _scale: float
     _shapes: Shapes | None
@@ -120,7 +119,7 @@ class Compression(StagePart):
 
     @abstractmethod
     def feedback_of(self, variance: float | None) -> Feedback:
-        """Returns what is remembered of errors with a compressor of a variance."""
+        """Returns the error memory for a compressor of a variance."""
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         variance = self.compressor.variance(setup.shape.num_weights)
@@ -137,7 +136,7 @@ class Compression(StagePart):
     def compressed(
         self, given: Float[Array, "..."], state: Remembered, job: ClientJob, of: int
     ) -> tuple[Float[Array, "..."], Remembered, Float[Array, ""]]:
-        """Returns what arrives of a message, the memory, and the relative error."""
+        """Returns the received message, the memory, and the relative error."""
         key, values, (memory, own) = None, given.reshape(-1), state
         if self.compressor.draws:
             assert job.key is not None
@@ -159,13 +158,13 @@ class Compression(StagePart):
 
 
 class Compress(Compression, SendPart):
-    """Compresses what clients send, each with an error memory of its own.
+    """Compresses clients' messages, each client with its own error memory.
 
-    `none` sends C(g). `ef` sends C(g + e) and keeps as e what that leaves of g + e, to
+    `none` sends C(g). `ef` sends C(g + e) and keeps the unsent part of g + e as e, to
     be sent later. `ef21` sends C(g - h), by which client and server both move h, and h
-    is what counts as sent. Memories start at zero, and know nothing of a job whose
-    message is lost or rejected: the client takes it back. They are in gradients, so
-    that a step size multiplies old errors as it does new gradients.
+    counts as the message. Memories start at zero, and ignore a job whose message is
+    lost or rejected: the client undoes its change. They are in gradients, so that a
+    step size multiplies old errors as it does new gradients.
 
     Source: Seide et al., 1-Bit Stochastic Gradient Descent (2014), and Karimireddy et
     al., Error Feedback Fixes SignSGD (2019), Algorithm 1 (`ef`); Richtarik, Sokolov and
@@ -204,12 +203,12 @@ class Compress(Compression, SendPart):
 class Broadcast(Compression, ReadPart):
     """Compresses the server's model on its way to clients.
 
-    The server knows what each client has, h, and sends C(x - h), by which both move h;
+    The server keeps each client's model, h, and sends C(x - h), by which both move h;
     the client works at h. It begins with the model's start. In rounds of all clients
-    this is EF21's bidirectional form; where clients read when they like, h is a model
-    for each. h moves with every model that arrives at a client, also of a job that is
-    rejected, stopped or lost later. Of a job that ends before its model has arrived,
-    both sides keep h.
+    this is EF21's bidirectional form; where clients read at any time, h is a model for
+    each. h moves with every model that arrives at a client, also of a job that is
+    rejected, stopped or lost later. If a job ends before its model has arrived, both
+    sides keep h.
 
     Source: Fatkhullin et al., EF21 with Bells & Whistles (2021), EF21-BC.
     """

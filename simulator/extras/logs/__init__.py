@@ -1,8 +1,8 @@
 """Logs of real systems: imported as timelines, and fitted by worlds to play.
 
-For those who have measured a system and ask what another protocol would make of it.
+For users who have measured a system and want to simulate it with another protocol.
 
-- `reading`: the columns of a log, and what is refused.
+- `reading`: the columns of a log, and its checks.
 - `timelines`: the timeline of a log, which a scenario replays.
 - `worlds`: a world fitted to a log, with factors that all clients (`shared`) or some of
   them (`rooms`) have in common; `page` shows how good the fits are.

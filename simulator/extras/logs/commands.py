@@ -1,4 +1,4 @@
-"""The commands of `stalesim log`: what a real system did, and what it would do."""
+"""The commands of `stalesim log`: a real system's log, and its simulation."""
 
 from collections import Counter
 from pathlib import Path

@@ -35,7 +35,7 @@ marginal law."""
 
 
 def table(fits: "Fits") -> pd.DataFrame:
-    """Returns what was fitted of each client and stage, as text."""
+    """Returns the fits of each client and stage, as text."""
     return pd.DataFrame(
         [
             {

@@ -5,7 +5,7 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 - `client`: a number from 1, or any label; clients are numbered from 1 in the order of
   their labels, which the table `clients` keeps;
 - `read_time`, `arrived_time`: seconds at which the client read the model and at which
-  its update reached the server (of a lost one: at which it was given up);
+  its update reached the server (for a lost one: at which it was abandoned);
 - `begun_time`, `computed_time`, `sent_time` (optional): beginning and end of computing,
   beginning of the upload;
 - `outcome` (optional): `applied` (the default), `lost` or `rejected`;
@@ -13,13 +13,13 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 - `commit` and `applied_time` (optional): the version that an applied job is part of, a
   whole number from any one on, and when that was made.
 
-With `round` the server is synchronous: all that a round applies is one commit, made at
+With `round` the server is synchronous: all updates of a round are one commit, made at
 its last arrival, and the jobs of the next round read after it. Else it is asynchronous:
 each applied arrival is one commit, in order of arrival, and those at one instant in the
-order of the file. A client then reads the version of all commits made until then, those
-of the same instant among them, unless `read_version` says otherwise of that instant;
-one that cannot be is refused. With `commit` what is applied gathers, as in a buffer,
-and a commit is made of all jobs that name it. Times count from the first read.
+order of the file. A client then reads the version of all commits made until then,
+including those of the same instant, unless `read_version` differs for that instant; an
+impossible one is refused. With `commit` updates gather, as in a buffer, and a commit
+consists of all jobs that name it. Times count from the first read.
 
 A table of durations alone has `seconds` in place of all times: a client's jobs follow
 each other in the order of the file or, with `round`, begin when the round before ended.
@@ -72,7 +72,7 @@ class ClientLog(NamedTuple):
             `applied_time`, too.
         outcome: `Outcome` of each job.
         began: Time of the first read as the log has it.
-        protocol: What the log says of its server.
+        protocol: The log's kind of server.
         repeats: Rows left out, because their client has another job of the round.
     """
 
@@ -94,7 +94,7 @@ class ClientLog(NamedTuple):
     def stated_versions(
         self, made: Float[np.ndarray, " m"], size: int = 1
     ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-        """Returns the version that each job says that it read, and which cannot be.
+        """Returns each job's own version of its read, and which are impossible.
 
         `made` has the times of applied arrivals, of which `size` make a version.
         """
@@ -107,7 +107,7 @@ class ClientLog(NamedTuple):
 
 
 def columns_of(text: str | None) -> dict[str, str] | None:
-    """Returns columns by what they are called here: `client=cid,...`, or a preset.
+    """Returns columns by stalesim's names: `client=cid,...`, or a preset.
 
     Raises:
         UserError: it is neither.
@@ -127,7 +127,7 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
     """Reads a log of jobs.
 
     Raises:
-        DataError: one line with the file, the row, what is wrong and the remedy.
+        DataError: one line with the file, the row, the fault and the remedy.
     """
     path = Path(log)
     table = LogTable(path)

@@ -1,10 +1,10 @@
 """Rooms: groups of clients that are slow together, found in their series.
 
-Clients with memory of their own look alike by chance. What is compared is therefore
-what an autoregression of each client does not predict (prewhitening), interval by
-interval, and chance is what the same numbers say when one client's are shifted in time.
-Rooms are taken if, by their correlations in the first half in time, the second is a
-hundred times likelier than by independence, and likelier than by one room of all.
+Clients with their own memory seem alike by chance. So the innovations of an
+autoregression of each client are compared (prewhitening), interval by interval, and the
+chance level comes from the same numbers with one client's shifted in time. Rooms are
+taken if, by their correlations in the first half in time, the second is a hundred times
+likelier than under independence, and likelier than with one room of all.
 
 Source: Haugh, Checking the Independence of Two Covariance-Stationary Time Series
 (JASA 71, 1976).
@@ -33,7 +33,7 @@ class Room(NamedTuple):
 
     Attributes:
         clients: Their places, from 0.
-        correlation: Of what memory does not predict, mean over pairs.
+        correlation: Correlation of the innovations, mean over pairs.
         p: Largest of its pairs, by shifts in time.
     """
 
@@ -58,7 +58,7 @@ def fit_together(
     Args:
         every: The clients' series.
         measured: Each client's law of the values that were measured.
-        factors: The same of the factors of each room that may be found.
+        factors: The same for the factors of each room that may be found.
         grain: Differences up to this are of rounding.
 
     Returns:
@@ -128,14 +128,14 @@ def find_rooms(every: Sequence[Series]) -> tuple[list[Room], bool]:
 def unforeseen(
     logs: Float[np.ndarray, "n clients"], half: int
 ) -> Float[np.ndarray, "n clients"]:
-    """Returns what an autoregression does not predict of each client.
+    """Returns the innovations of each client's autoregression.
 
     Args:
         logs: Logarithms of durations.
         half: Intervals from the first on that are learnt from.
 
     Returns:
-        Normal scores, of standard deviation 1 in what was learnt from.
+        Normal scores, with standard deviation 1 on the training part.
     """
     lags = max(1, min(LAGS, half // FEWEST))
     out = np.zeros(logs.shape)
@@ -156,8 +156,8 @@ def chance(
 ) -> Float[np.ndarray, " others"]:
     """Returns the chance of one's correlation with each other if independent of it.
 
-    It is shifted in time, in a circle, by all steps: the chance is the share of shifts
-    of no less correlation or, if that is less, that of a normal law as wide.
+    It is shifted in time, in a circle, by all steps: the p-value is the share of shifts
+    with no less correlation or, if that is less, from a normal law as wide.
     """
     n = len(one)
     waves = np.fft.rfft(others - others.mean(axis=0), axis=0)

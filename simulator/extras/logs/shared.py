@@ -25,7 +25,7 @@ from ...catalogue.laws.fitting import six
 from ...catalogue.laws.prediction import Smooth
 
 WIDTHS = (0.5, 1, 2, 4, 8, 16, 32)
-"""Lengths of the intervals of a shared factor that are tried, in usual durations."""
+"""Lengths of the intervals of a shared factor to try, in typical durations."""
 MOST_INTERVALS = 20_000
 """Most intervals that are tried."""
 LEAST_SHARED = 0.01
@@ -44,7 +44,7 @@ their squares."""
 def fit_clients(
     every: Sequence[Series], measured: Sequence[Entry], grain: float
 ) -> tuple[list[SeriesFit], Entry | None]:
-    """Fits one stage of all clients: own laws, and perhaps a factor that they share.
+    """Fits one stage of all clients: own laws, and optionally a common factor.
 
     The factor is a slowdown; None where they share none.
 
@@ -79,7 +79,7 @@ def seen_together(
 def common(
     seen: Seen, share: float, correlation: float
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """Filters and smooths the factor of a share of the variance of all scores.
+    """Filters and smooths the factor with a share of the variance of all scores.
 
     Returns:
         The log-likelihood of each interval's scores given those of intervals before,

@@ -35,13 +35,13 @@ def import_log(
     Args:
         log: CSV, JSON Lines or Parquet, as `reading` has it.
         folder: New or empty.
-        columns: Columns of the file, by what they are called here.
+        columns: Columns of the file, by stalesim's names.
 
     Returns:
         The study, called as the file; its table `clients` has the labels.
 
     Raises:
-        DataError: one line with the file, the row, what is wrong and the remedy.
+        DataError: one line with the file, the row, the fault and the remedy.
     """
     source = source_of(read_log(log, columns))
     read: Read = {"inputs": inputs.of_log(log)}

@@ -1,8 +1,8 @@
 """A world from a log of jobs: laws of each client's stages, which `rooms` fits.
 
-A stage is what the log has the times of: `download` (begun_time), `compute`, `upload`
+Stages follow from the log's times: `download` (begun_time), `compute`, `upload`
 (computed_time or sent_time), and `idle`, the pauses of an asynchronous server's clients
-from an arrival to their next read. A client is a group of its own.
+from an arrival to their next read. Each client is one group.
 """
 
 import io
@@ -52,16 +52,16 @@ SHARED = ("download", "compute", "upload")
 
 
 Fits = dict[str, dict[str, SeriesFit]]
-"""What was fitted, by stage and client."""
+"""The fits, by stage and client."""
 
 
 class FittedWorld(NamedTuple):
-    """What is made of a log.
+    """The world made from a log.
 
     Attributes:
         tree: A scenario of a world.
-        fits: What was fitted.
-        remarks: What the world has otherwise than the log, each in a line.
+        fits: The fits.
+        remarks: Differences of the world from the log, each in a line.
         tables: Columns that the scenario reads, by files.
         rooms: Which clients are slow together, each room in a line.
     """
@@ -157,7 +157,7 @@ def write_world(world: FittedWorld, path: Path) -> None:
 
     Raises:
         StudyError: it cannot be written.
-        ScenarioError: it cannot be played, which says why.
+        ScenarioError: it cannot be simulated, with the reason.
     """
     head = [f"# {world.tree['source']} by stalesim log fit"]
     head += [f"# Note: {remark}" for remark in world.remarks]
@@ -183,7 +183,7 @@ def play_like(
         log: Log of jobs.
         folder: New or empty.
         given: Entry `protocol` of a scenario, or the kind alone.
-        columns: Columns of the file, by what they are called here.
+        columns: Columns of the file, by stalesim's names.
         progress: Called with the fraction that is played.
         changes: Of the fitted scenario, as `--set` has them: `replicates=10`.
 

@@ -1,7 +1,7 @@
-"""Asynchronous reinforcement learning: stale rollouts, and what they do to a policy.
+"""Asynchronous reinforcement learning: stale rollouts, and their effect on a policy.
 
-For who trains a policy on samples that older versions of it have generated: how stale
-are they, and what does a bound or a correction cost (docs/extras/rl.md)?
+For users who train a policy on samples of older versions: how stale are they, and what
+does a bound or a correction cost (docs/extras/rl.md)?
 
 - `world`: options, random numbers, the player, its record and its measures.
 - `scenario`: a world of samples alone, and the protocol `rollouts` of a study, whose

@@ -26,9 +26,9 @@ PANELS = {
     "samples_dropped": "Samples dropped (share)",
     "tokens_wasted": "Tokens wasted (share)",
 }
-"""Measures that are drawn over what is swept."""
+"""Measures that are drawn over the swept key."""
 LOST = ("samples_dropped", "tokens_wasted")
-"""Those that are drawn only where something is lost."""
+"""Those that are drawn only where some samples are lost."""
 SHARE = "generation.machines", "trainer.machines"
 """Swept keys that divide machines between both sides."""
 
@@ -68,7 +68,7 @@ def histogram(study: Study) -> Figure:
 
 
 def swept(study: Study, key: str) -> Figure:
-    """Draws staleness, seconds per step and what is lost over a swept key.
+    """Draws staleness, seconds per step and losses over a swept key.
 
     Closed forms of the staleness are dashed, where they hold. Points are means over
     replicates, bars 95 % t-intervals.

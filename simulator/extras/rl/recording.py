@@ -36,11 +36,11 @@ OUTCOMES = tuple(fate.name for fate in SampleOutcome)
 
 Columns = Mapping[str, np.ndarray | Categorical]
 Played = tuple[Rollouts, RolloutLoad, dict[str, float]]
-"""What happened in a run: its record, what closed forms know of it, its measures."""
+"""The result of a run: its record, the closed forms' inputs, its measures."""
 
 
 class RolloutSource:
-    """A world of samples that is to be written."""
+    """A world of samples, to be written."""
 
     def __init__(
         self, identity: Entry, world: RolloutScenario, play: Callable[[], Played]

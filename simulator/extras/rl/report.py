@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CAPTIONS = {
-    "staleness": "How stale trained samples and tokens were",
+    "staleness": "Staleness of trained samples and tokens",
     "swept": "Staleness, with its closed form where it holds, seconds per step, "
-    "and what is lost, by what is swept",
-    "best_split": "Seconds per step and staleness, by the machines that generate",
+    "and losses, over the swept key",
+    "best_split": "Seconds per step and staleness, by machines that generate",
 }
 """Captions of the figures, by name."""
 
@@ -29,16 +29,16 @@ OUTPUTS = (
     "and speed are measured after the first fifth of the steps, shares over all of a "
     "run."
 )
-"""What is measured, for a report."""
+"""The measured quantities, for a report."""
 
 
 def caption(name: str) -> str:
-    """Returns what a figure of a world of samples shows."""
+    """Returns the caption of a figure of a world of samples."""
     return CAPTIONS[name]
 
 
 def view(study: Study) -> Study:
-    """Returns what tables and figures are made of: the study itself."""
+    """Returns the source of tables and figures: the study itself."""
     return study
 
 
@@ -70,7 +70,7 @@ def tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
 def standard(
     study: Study, seconds: float | None = None
 ) -> "Iterator[tuple[str, Figure]]":
-    """Yields the histogram, what is swept, and the best split, as far as there are."""
+    """Yields the histogram, the sweep, and the best split, as far as there are."""
     from .figures import SHARE, best_split, histogram, numbers, swept
 
     yield "staleness", histogram(study)

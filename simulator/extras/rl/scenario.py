@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .timeline import RolloutTimeline
 
 MOST_BATCH = 65_536
-"""Samples of a step: each is drawn by weights of its own."""
+"""Samples of a step: each is drawn by different weights."""
 
 
 class RolloutScenario(Varied, RolloutOptions):
@@ -37,9 +37,9 @@ class RolloutScenario(Varied, RolloutOptions):
 class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
     """Asynchronous reinforcement learning: a commit is a step of the trainer.
 
-    Its four entries are those of a world of samples (docs/extras/rl.md). A slot is a
-    worker and a sample is its job, whose read version is that of the weights with which
-    it began. The job's number is the sample's place in its group plus the group's size
+    Its four entries are the same as in a world of samples (docs/extras/rl.md). A slot
+    is a worker and a sample is its job, whose read version is the version of its first
+    weights. The job's number is the sample's place in its group plus the group's size
     times the number of its prompt; a sample that is made again keeps it.
     """
 
@@ -87,8 +87,8 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
             )
         if self.trainer.samples is None:
             raise LocatedError(
-                "protocol.trainer.samples must be given, for a row has that many "
-                "samples, got tokens; give samples, or play the world alone",
+                "protocol.trainer.samples must be set, because a row has that many "
+                "samples, got tokens; set samples, or simulate the world alone",
                 ("protocol", "trainer"),
             )
         if self.trainer.samples > MOST_BATCH:
@@ -98,9 +98,9 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
             )
         if self.trainer.optimizer_steps != 1:
             raise LocatedError(
-                f"protocol.trainer.optimizer_steps must be 1, for a commit is one step "
-                f"on the whole batch, got {self.trainer.optimizer_steps}; remove it, "
-                f"and take smaller batches"
+                "protocol.trainer.optimizer_steps must be 1, because a commit is one "
+                f"step on the whole batch, got {self.trainer.optimizer_steps}; remove "
+                "it, and take smaller batches"
             )
         try:
             check_rollouts(self.world(RolloutStop(steps=1)))

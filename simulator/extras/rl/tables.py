@@ -1,4 +1,4 @@
-"""What runs of samples come to, next to what closed forms say."""
+"""Results of runs of samples, next to closed forms."""
 
 import numpy as np
 import pandas as pd
@@ -66,8 +66,8 @@ def compared(study: Study) -> pd.DataFrame:
 
     Returns:
         Columns `label`, `variant`, every swept key, every measure, `length_bias` (mean
-        length of trained samples over that of all, less 1), `rho`, and the closed forms
-        as `predicted_...`, NaN where they do not hold.
+        length of trained samples over the mean of all, less 1), `rho`, and the closed
+        forms as `predicted_...`, NaN where they do not hold.
     """
     words = ["label", "variant", *swept_columns(study)]
     grouped = of_runs(study).groupby(words, sort=False, dropna=False)

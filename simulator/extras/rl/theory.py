@@ -1,10 +1,10 @@
 """The closed form of staleness in asynchronous reinforcement learning.
 
 C slots generate samples, S of a group; groups enter a queue of q batches, which drops
-the oldest; a trainer takes B samples a step. `rho` is samples generated per second over
-samples trained per second, if neither waits; `tail` is the mean length of a group's
-longest sample over the mean length. Staleness is in versions, from the start of a
-sample to that of the step that trains it.
+the oldest; a trainer takes B samples per step. `rho` is samples generated per second
+over samples trained per second, if neither waits; `tail` is the mean length of a
+group's longest sample over the mean length. Staleness is in versions, from the start of
+a sample to the start of the step that trains it.
 """
 
 

@@ -1,7 +1,7 @@
 """The timeline of a world of samples: a commit is a step of its trainer.
 
 A register holds the version whose number is the register's modulo their count, so that
-there are as many as the largest staleness asks for, and one for the current version.
+there are as many as the largest staleness requires, and one for the current version.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ else:
 
 
 class Kept(NamedTuple):
-    """What has gathered since the last commit, and the state of the aggregation.
+    """The contributions since the last commit, and the state of the aggregation.
 
     Attributes:
         totals: Sum of weighted contributions in each place, `[B, D]`; of an empty one
@@ -57,9 +57,9 @@ class Kept(NamedTuple):
 class RobustPart(AggregatePart):
     """Common base of the robust aggregations of a commit's contributions.
 
-    They are those of a row, or what has gathered where the protocol gathers them, each
-    times its staleness weight. The server must see them one by one: a stage that shows
-    it their sum alone goes with `mean`.
+    They are a row's, or the gathered ones where the protocol gathers them, each times
+    its staleness weight. The server must see them one by one: a stage that shows it
+    their sum alone requires `mean`.
     """
 
     statistics_would_be: ClassVar[str] = "lost"
@@ -75,7 +75,7 @@ class RobustPart(AggregatePart):
 
     @property
     def least(self) -> int:
-        """Contributions, or buckets, with which an enemy is tolerated, at least."""
+        """Least contributions, or buckets, that tolerate one Byzantine client."""
         return 3
 
     def fits(self, method: Chained) -> None:
@@ -84,15 +84,16 @@ class RobustPart(AggregatePart):
             raise method.refusal(
                 weigh,
                 "weighting",
-                "must be equal for a robust aggregation, for the number of samples is "
-                f"a client's own word, got {weigh.weighting!r}; remove it",
+                "must be equal for a robust aggregation, because a malicious client "
+                f"could report any number of samples, got {weigh.weighting!r}; remove "
+                "it",
             )
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
         """Returns a robust aggregation, with a place for all that a commit applies.
 
         Raises:
-            ScenarioError: Their number is not known, or too small for any enemy.
+            ScenarioError: Their number is unknown, or too small for an attack.
         """
         protocol, K = setup.scenario.protocol, setup.shape.num_clients
         name = f"algorithm.chain's {tag(type(self))!r}"
@@ -112,16 +113,16 @@ class RobustPart(AggregatePart):
                 )
         if most is None:
             raise ScenarioError(
-                f"{name} must know how many contributions make a commit, which the "
-                f"protocol {protocol.kind!r} does not limit; give their number in "
-                f"place of a time, or add buckets"
+                f"{name} must have a fixed number of contributions per commit, which "
+                f"the protocol {protocol.kind!r} does not limit; give their number in "
+                "place of a time, or add buckets"
             )
         assert fewest is not None
         if fewest < self.least:
             raise ScenarioError(
-                f"{name} must get at least {self.least} contributions a commit, got "
-                f"{fewest}; wait for more, take a protocol that gathers, or change its "
-                f"options"
+                f"{name} must get at least {self.least} contributions per commit, got "
+                f"{fewest}; wait for more, take a protocol that gathers, or change "
+                "its options"
             )
         return in_program(self, _places=most, _gathers=gathers)
 
@@ -204,17 +205,17 @@ class RobustPart(AggregatePart):
     def aggregate(
         self, vectors: Float[Array, "B D"], there: Bool[Array, " B"], state: PyTree
     ) -> tuple[Float[Array, " D"], PyTree]:
-        """Returns what takes the place of a mean, and the state after the commit.
+        """Returns the aggregate in place of a mean, and the state after the commit.
 
         Args:
             vectors: Contributions, or means of buckets; zeros where there is none.
-            there: Flags of those that are there, at least `least` of them.
+            there: Flags of the present ones, at least `least` of them.
             state: State before.
         """
 
 
 class TrimmedMean(RobustPart):
-    """The mean of what is left, in each coordinate, without its f largest and smallest.
+    """The mean, in each coordinate, without the f largest and smallest values.
 
     Source: Yin et al., Byzantine-Robust Distributed Learning: Towards Optimal
     Statistical Rates (2018), Definition 2, with beta n = f.
@@ -222,7 +223,7 @@ class TrimmedMean(RobustPart):
 
     kind: Literal["trimmed_mean"] = "trimmed_mean"
     tolerated: Annotated[int, Field(ge=0)]
-    """f, enemies among the contributions of a commit, or among buckets."""
+    """f, Byzantine contributions of a commit, or Byzantine buckets."""
 
     @property
     def least(self) -> int:
@@ -255,7 +256,7 @@ class CoordinateMedian(RobustPart):
 def median_of(
     vectors: Float[Array, "B D"], there: Bool[Array, " B"]
 ) -> Float[Array, " D"]:
-    """Returns the median of each coordinate of the vectors that are there."""
+    """Returns the median of each coordinate of the present vectors."""
     ranked = jnp.sort(jnp.where(there[:, None], vectors, jnp.inf), axis=0)
     number = jnp.maximum(there.sum(), 1)
     return (ranked[(number - 1) // 2] + ranked[number // 2]) / 2
@@ -265,7 +266,7 @@ class Krum(RobustPart):
     """The mean of the contributions with the smallest scores, by default of one.
 
     The score of one is the sum of its squared distances to the n - f - 2 closest others
-    among n, which tolerates f enemies if n >= 2 f + 3. With several it is multi-Krum.
+    among n, which tolerates f if n >= 2 f + 3. With several it is multi-Krum.
 
     Source: Blanchard et al., Machine Learning with Adversaries: Byzantine Tolerant
     Gradient Descent (2017), section 4 and Proposition 1; multi-Krum: section 5.
@@ -273,7 +274,7 @@ class Krum(RobustPart):
 
     kind: Literal["krum"] = "krum"
     tolerated: Annotated[int, Field(ge=0)]
-    """f, enemies among the contributions of a commit, or among buckets."""
+    """f, Byzantine contributions of a commit, or Byzantine buckets."""
     selected: Count = 1
     """m, contributions whose mean is taken."""
 
@@ -300,7 +301,7 @@ class GeometricMedian(RobustPart):
     """The point with the least sum of distances, by smoothed Weiszfeld iterations.
 
     Each is the mean with weights 1 / max(nu, distance from the point before). The first
-    point is the median of each coordinate (ours), which enemies cannot move far.
+    point is the median of each coordinate (ours), which attacks cannot move far.
 
     Source: Pillutla, Kakade and Harchaoui, Robust Aggregation for Federated Learning
     (2022), Algorithm 2.
@@ -328,9 +329,9 @@ class GeometricMedian(RobustPart):
 class CentredClipping(RobustPart):
     """v + rate times the mean of all x - v, each clipped to a radius; v was the last.
 
-    With rate 1 it is that of rounds. With 1 - beta and one contribution a commit v is
-    the server's momentum, of which no message moves more than (1 - beta) radius: ours,
-    next to THROTTLE's (2026), whose centre stays the same in a round.
+    With rate 1 it is the method of rounds. With 1 - beta and one contribution per
+    commit v is the server's momentum, of which no message moves more than (1 - beta)
+    radius: ours, next to THROTTLE's (2026), whose centre stays the same in a round.
 
     Source: Karimireddy, He and Jaggi, Learning from History for Byzantine Robust
     Optimization (2021), Algorithm 2, equation (CC).

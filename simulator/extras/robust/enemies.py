@@ -1,10 +1,9 @@
-"""Which clients are enemies, and how what they send takes the place of their work.
+"""The choice of Byzantine clients, and the attacks that replace their work.
 
-An attack stands after what is sent, for an enemy keeps to no stage of sending: it knows
-what its clipping, noise or compression would have made of its work, and sends what it
-likes, of the bytes that an honest message has. Its time is an honest job's;
-`clients.slowdowns` make it late on purpose. An attack on data learns from rows whose
-labels it has changed, and sends what comes of them.
+An attack comes after the stages of sending, which do not bind a Byzantine client: it
+has the message after clipping, noise or compression, and sends any message with the
+bytes of an honest one. Its time is an honest job's; `clients.slowdowns` make it late on
+purpose. An attack on data trains on rows with changed labels, and sends the result.
 """
 
 from abc import abstractmethod
@@ -45,15 +44,15 @@ else:
 
 
 class EnemyOptions(StagePart):
-    """Common base of all attacks: who the enemies are. A client has one attack."""
+    """Common base of all attacks: their clients. A client has one attack."""
 
     clients: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
     """Their numbers, from 1."""
     share: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """In place of them, their share of all clients, to the nearest whole number of
+    """Alternatively, their share of all clients, to the nearest whole number of
     clients. A keyed draw puts all clients in an order, of which the first ones that no
-    attack names are enemies: those of a smaller share are among those of a larger one.
-    A further attack with a share takes the next ones."""
+    attack names are Byzantine: those of a smaller share are among those of a larger
+    one. A further attack with a share takes the next ones."""
 
     @model_validator(mode="after")
     def _named_or_drawn(self) -> "EnemyOptions":
@@ -87,11 +86,11 @@ class EnemyOptions(StagePart):
             )
 
     def among(self, method: Chained, num_clients: int, seed: int) -> np.ndarray:
-        """Returns flags of the enemies, `[K]`.
+        """Returns flags of the Byzantine clients, `[K]`.
 
         Raises:
-            ScenarioError: A number is above that of the last client, or attacks with
-                shares leave too few clients.
+            ScenarioError: A number is above the last client's, or attacks with shares
+                leave too few clients.
         """
         everyone = np.arange(num_clients)
         if self.clients is not None:
@@ -116,23 +115,23 @@ class EnemyOptions(StagePart):
         return np.isin(everyone, free[first:end])
 
     def number_of(self, num_clients: int) -> int:
-        """Returns how many enemies its share is; 0 of one that names them."""
+        """Returns the number of Byzantine clients for its share; 0 if it names them."""
         return round((self.share or 0) * num_clients)
 
     def roles(self, method: Chained, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns the kind of the attack for its enemies, "" for others."""
+        """Returns the kind of the attack for its Byzantine clients, "" for others."""
         enemies = self.among(method, num_clients, seed)
         return tuple(tag(type(self)) if enemy else "" for enemy in enemies)
 
 
 class EnemyPart(EnemyOptions, AttackPart):
-    """Common base of the attacks on messages: they take the place of enemies' work."""
+    """Common base of the attacks on messages: they replace Byzantine clients' work."""
 
     _enemies: Bool[Array, " K"]
     _honest: Bool[Array, " K"]
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        """Returns an attack by the enemies of a run."""
+        """Returns an attack by the Byzantine clients of a run."""
         method = setup.scenario.algorithm
         assert isinstance(method, Chained)  # whose stage it is
         K, seed = setup.shape.num_clients, setup.run.seed
@@ -174,26 +173,26 @@ class EnemyPart(EnemyOptions, AttackPart):
         honest: Bool[Array, " W"],
         state: PyTree,
     ) -> PyTree:
-        """Returns the state after a row that enemies overhear: by default as before."""
+        """Returns the attacker's state after a row: by default as before."""
         return state
 
     @abstractmethod
     def attack(
         self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
-        """Returns what takes the place of each message if an enemy sends it.
+        """Returns the replacement of each message if a Byzantine client sends it.
 
-        Of rows without enemies it is not asked.
+        It is not called for rows without Byzantine clients.
         """
 
 
 class InformedPart(EnemyPart):
-    """Common base of the attacks that know the last message of every honest client.
+    """Common base of the attacks that use the last message of every honest client.
 
-    That is of every client without any attack. Those of the row are among them. In
-    rounds of everyone they are the round's; under asynchrony enemies know what has
-    arrived before their own message. Until there is one they send what they have
-    computed.
+    Clients without any attack are honest. Messages of the row are included. In rounds
+    of everyone they are the round's; under asynchrony they are those that have arrived
+    before the attacker's own message. Until there is one, Byzantine clients send their
+    own work.
     """
 
     def start(self, problem: HorizontalProblem, weights: Array) -> PyTree:
@@ -216,7 +215,7 @@ class InformedPart(EnemyPart):
     def attack(
         self, message: Float[Array, "W ..."], state: PyTree
     ) -> Float[Array, "W ..."]:
-        """Returns the messages of the enemies, all the same."""
+        """Returns the messages of the Byzantine clients, all the same."""
         messages, known = state
         share = known.astype(messages.dtype) / jnp.maximum(known.sum(), 1)
         mean = jnp.tensordot(share, messages, 1)
@@ -225,7 +224,7 @@ class InformedPart(EnemyPart):
 
     @abstractmethod
     def chosen(self, mean: Array, deviation: Array) -> Array:
-        """Returns what enemies send, of mean and deviation of what they know."""
+        """Returns the malicious message, from mean and deviation of the honest ones."""
 
 
 def _attacks(stages: tuple[StagePart, ...]) -> list[EnemyOptions]:
@@ -241,7 +240,7 @@ def _place(part: StagePart, method: Chained) -> int:
 
 
 class SignFlip(EnemyPart):
-    """Enemies send -factor times what they have computed.
+    """Byzantine clients send -factor times their work.
 
     Source: Li et al., RSA: Byzantine-Robust Stochastic Aggregation Methods (2019),
     section 5; negative gradients of Yang and Li, BASGD (2021), section 5.
@@ -249,7 +248,7 @@ class SignFlip(EnemyPart):
 
     kind: Literal["sign_flip"] = "sign_flip"
     factor: Annotated[float, Field(gt=0)] = 1.0
-    """Length of what is sent over that of the work."""
+    """Length of the message over the length of the work."""
 
     def attack(
         self, message: Float[Array, "W ..."], state: PyTree
@@ -258,10 +257,10 @@ class SignFlip(EnemyPart):
 
 
 class Alie(InformedPart):
-    """A little is enough: enemies send the honest mean less z honest deviations.
+    """A little is enough: Byzantine clients send the honest mean less z deviations.
 
     Coordinate by coordinate, of the last messages of all honest clients. In the paper
-    enemies know but their own honest work, and of n clients with m enemies z is the
+    Byzantine clients have but their own honest work; with m of them among n, z is the
     quantile of the normal law at (n - m - s) / (n - m), s = floor(n / 2 + 1) - m.
 
     Source: Baruch, Baruch and Goldberg, A Little Is Enough (2019), Algorithm 3.
@@ -276,9 +275,9 @@ class Alie(InformedPart):
 
 
 class InnerProduct(InformedPart):
-    """Inner product manipulation: enemies send -factor times the honest mean.
+    """Inner product manipulation: sends -factor times the honest mean.
 
-    It is that of the last messages of all honest clients.
+    It is the mean of the last messages of all honest clients.
 
     Source: Xie, Koyejo and Gupta, Fall of Empires (2019), section 4.
     """
@@ -292,10 +291,10 @@ class InnerProduct(InformedPart):
 
 
 class LabelFlip(EnemyOptions, LocalWork):
-    """Local steps, of enemies on their own samples with class C - 1 - y for y.
+    """Local steps; Byzantine clients use class C - 1 - y for y on their samples.
 
-    Their work and what they send is honest otherwise. Training losses of enemies are on
-    the wrong labels.
+    Their work and their messages are honest otherwise. Their training losses are on the
+    wrong labels.
 
     Source: Fang et al., Local Model Poisoning Attacks to Byzantine-Robust Federated
     Learning (2020), section 4.1.
@@ -313,15 +312,15 @@ class LabelFlip(EnemyOptions, LocalWork):
         super().fits(method)
         if method.samples == "common":
             raise LocatedError(
-                f"samples must be left out with {self.kind}, for enemies have "
-                f"samples of their own, got 'common'; remove it"
+                f"samples must be left out with {self.kind}, because Byzantine "
+                "clients have separate samples, got 'common'; remove it"
             )
 
     def owned(self, setup: RunSetup) -> Bool[np.ndarray, " N"]:
-        """Returns flags of the rows that enemies have.
+        """Returns flags of the rows of Byzantine clients.
 
         Raises:
-            ScenarioError: There are no classes, or an honest client has an enemy's row.
+            ScenarioError: There are no classes, or an honest client has such a row.
         """
         data, pools = setup.shares.data, setup.shares.pools
         if not data.num_classes:
@@ -344,7 +343,7 @@ class LabelFlip(EnemyOptions, LocalWork):
         return held[1]
 
     def make(self, setup: RunSetup, constants: Constants, **facts: object) -> Self:
-        """Returns the local steps of a run with enemies."""
+        """Returns the local steps of a run with Byzantine clients."""
         owned, data = self.owned(setup), setup.shares.data
         y, flags = data.y_train, owned.reshape(-1, *(1,) * (data.y_train.ndim - 1))
         labels = jnp.asarray(np.where(flags, data.num_classes - 1 - y, y))

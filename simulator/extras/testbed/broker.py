@@ -1,4 +1,4 @@
-"""The server's side of conversations over an MQTT broker, one of its own or another."""
+"""The server's side of conversations over an MQTT broker, its own or another."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ from .wire import Header, WireError
 
 START = "start"
 CREDENTIALS = "STALESIM_BROKER"
-"""Environment variable: `USER:PASSWORD`, where a broker asks for them."""
+"""Environment variable: `USER:PASSWORD`, where a broker requires them."""
 CONNECT_S = 10.0
 AWAY_S = 30.0
 """Real seconds in which a broker must answer at first, and be there again later."""
@@ -56,7 +56,7 @@ class BrokerLost(UserError):  # noqa: N818
 
 
 def address_of(text: str) -> Header:
-    """Returns where a broker is that was written as `HOST:PORT`, and who we are to it.
+    """Returns a broker's address, written as `HOST:PORT`, and our credentials for it.
 
     That is no option, since commands are written down.
 
@@ -229,7 +229,7 @@ class MqttChannels(Channels):
 
 
 class Mosquitto:
-    """A broker at 127.0.0.1 that knows one user.
+    """A broker at 127.0.0.1 with one user.
 
     Raises:
         UserError: It is not installed.

@@ -1,7 +1,7 @@
 """A client's process: `python -m stalesim.simulator.extras.testbed.client`.
 
-Its standard input says who it is, and the end of that is its own.
-Nothing large is imported where it only sleeps.
+It gets its identity from its standard input, and ends at the end of that. Nothing large
+is imported where it only sleeps.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Channel(Protocol):
 
 
 class Worker(Protocol):
-    """What computes a client's messages."""
+    """The computation of a client's messages."""
 
     def compute(self, job: Envelope) -> bytes:
         """Returns the body of an update."""
@@ -97,10 +97,10 @@ class TcpChannel(Channel):
 
 
 def greet(line: TcpChannel, secret: bytes, client: int) -> Envelope:
-    """Joins a run; returns what the server says first.
+    """Joins a run; returns the server's first message.
 
     Raises:
-        WireError: The server does not answer, or does not know the secret.
+        WireError: The server does not answer, or does not have the secret.
     """
     line.send(wire.knock(client))
     key, answer = wire.join(_answer(line), secret, client)
@@ -112,7 +112,7 @@ def greet(line: TcpChannel, secret: bytes, client: int) -> Envelope:
 def joined(
     address: tuple[str, int], most: int, secret: bytes, client: int
 ) -> tuple[TcpChannel, Envelope]:
-    """Joins a run over TCP; returns the conversation, and what the server says first.
+    """Joins a run over TCP; returns the conversation, and the server's first message.
 
     A server closes a connection for another one where too many have not joined, so that
     a client tries again.
@@ -154,7 +154,7 @@ def _answer(line: Channel) -> Envelope:
 
 
 def work(line: Channel, worker: Worker) -> None:
-    """Does what the server says, until it says that the run has ended."""
+    """Executes the server's jobs, until its message that the run has ended."""
     message = line.wait(None)
     while message is None or message.header["type"] != "end":
         match message and message.header["type"]:

@@ -62,7 +62,7 @@ class Reception:
         The first is of type `here`.
 
         Raises:
-            WireError: It may not join, or has sent what is no message.
+            WireError: It may not join, or its message is invalid.
         """
         for message in self.session.open(data):
             if self.client is None:
@@ -77,7 +77,7 @@ class Reception:
                 yield message
 
     def refused(self, why: WireError) -> bytes:
-        """Returns the frame that says why a client may not join."""
+        """Returns the frame with the reason why a client may not join."""
         return self.session.seal({"type": "refused", "why": str(why)[:200]})
 
 
@@ -102,7 +102,7 @@ class Channels(Protocol):
 
     @property
     def joining(self) -> Header:
-        """What a client must know to join."""
+        """The data that a client needs to join."""
         ...
 
 
@@ -274,14 +274,14 @@ class ClientProcesses:
         return [c for c, found in self._running.items() if found.poll() is not None]
 
     def end_of(self, client: int) -> str:
-        """Says how the process of a client has ended."""
+        """Returns how the process of a client has ended."""
         status = self._running[client].poll()
         if status is not None and status < 0:
             return f"was killed by signal {-status}"
         return f"has ended with status {status}"
 
     def runs(self, client: int) -> bool:
-        """Says whether the process of a client runs."""
+        """Returns whether the process of a client runs."""
         found = self._running.get(client)
         return found is not None and found.poll() is None
 

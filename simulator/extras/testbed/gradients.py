@@ -1,9 +1,9 @@
-"""Real gradients: what the server sends and applies, and what clients compute of it.
+"""Real gradients: the server's messages and updates, and clients' computation.
 
 The algorithm is the scenario's own kernel, in two parts (`engine.divided.Divided`):
 each client does the work of its jobs, on the samples that it has in a simulation, and
-the server applies what has arrived, row by row as they are recorded. A message's body
-is a tree of arrays, one after the other, raw and little-endian; both sides know their
+the server applies arrived messages, row by row as they are recorded. A message's body
+is a tree of arrays, one after the other, raw and little-endian; both sides have their
 shapes.
 """
 
@@ -34,7 +34,7 @@ from .wire import Envelope, WireError
 
 
 class BodyLayout:
-    """How the arrays of a tree stand in a message's body.
+    """The layout of a tree of arrays in a message's body.
 
     Attributes:
         size: Bytes of the body.
@@ -241,7 +241,7 @@ class Gradients(Learner):
 
 
 class Computing:
-    """A client's part: it computes what it is given.
+    """A client's part: it computes its jobs.
 
     Raises:
         UserError: It cannot be computed here.

@@ -1,4 +1,4 @@
-"""The server's model on a testbed: what is sent to clients, and what arrives."""
+"""The server's model on a testbed: messages to and from clients."""
 
 import numpy as np
 
@@ -23,30 +23,30 @@ class Learner:
         return max(self._upload_bytes, len(self._model))
 
     def welcome(self) -> Sent:
-        """Returns what a client must know to compute."""
+        """Returns the data that a client needs to compute."""
         return {"type": "welcome", "upload_bytes": self._upload_bytes}, b""
 
     def follow(self, recorder: Recorder) -> None:
-        """Applies from now on what a recorder records."""
+        """Applies the rows of a recorder from now on."""
 
     def read(self, client: int) -> Sent:
-        """Returns the model as a client reads it now, and what it must know of it."""
+        """Returns the model as a client reads it now, with the data for its job."""
         return {}, self._model
 
     def arrive(self, client: int, message: Envelope) -> None:
-        """Takes up what a client has computed.
+        """Takes up a client's result.
 
         Raises:
-            WireError: It is not what was asked for.
+            WireError: It does not fit the request.
         """
         if len(message.body) != self._upload_bytes:
             raise WireError("an update has another size")
 
     def catch_up(self) -> None:
-        """Applies what was recorded since."""
+        """Applies the rows recorded since."""
 
     def forget(self, client: int, job: int) -> None:
-        """Forgets what a job has sent, which has ended."""
+        """Forgets the message of a job that has ended."""
 
     def model(self) -> np.ndarray | None:
         """Returns the server's model, if there is one."""

@@ -5,11 +5,11 @@ process of a client draws a token, of which, with the run's secret, follows the 
 its conversation. A payload is the number of a frame, and the frame (`wire`).
 
 A broker delivers at least once while it lives (quality of service 1), and forgets when
-it ends; nothing is retained. Both sides keep what the other has not said to have. A
-client that is connected again, or hears at `stalesim/RUN/down` that the server is,
-sends what it has kept and asks for what it lacks, at most once in `RETRY_S`, also where
-others publish there or repeat what asks. Numbers drop what comes twice. What others
-publish is no frame of the conversation and is passed over.
+it ends; nothing is retained. Both sides keep messages until the other confirms them.
+When a client is connected again, or `stalesim/RUN/down` announces the server, it sends
+its kept messages and requests missing ones, at most once in `RETRY_S`, also where
+others publish there or repeat requests. Numbers drop duplicates. Messages of others are
+no frames of the conversation and are ignored.
 """
 
 import hmac
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NUMBER = struct.Struct(">Q")
 AGAIN = 2**64 - 1
-"""In place of a number: the frame only says what has come, and asks for the rest."""
+"""In place of a number: the frame only confirms messages, and requests the rest."""
 LOOK_S = 0.05
 RETRY_S = 0.1
 """Most real seconds of a wait; least ones from one attempt to connect to the next, and
@@ -51,8 +51,8 @@ class Conversation:
         is_server: Which side it is.
 
     Attributes:
-        kept: Payloads that the other side has not said to have.
-        asked: Whether they are to be sent again.
+        kept: Payloads that the other side has not confirmed.
+        asked: Whether they must be sent again.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Conversation:
         self.asked, self._resent = False, -inf
 
     def due(self) -> bool:
-        """Returns whether what is kept is to be sent again now, as was `asked`."""
+        """Returns whether to send the kept messages again now, as was `asked`."""
         now = time.monotonic()
         if not self.asked or now - self._resent < RETRY_S:
             return False
@@ -80,7 +80,7 @@ class Conversation:
         return self.kept[-1]
 
     def again(self) -> list[bytes]:
-        """Returns what is kept, and what asks the other side for what it keeps."""
+        """Returns the kept messages, and a request for the other side's."""
         return [*self.kept, self._sealed({"type": "again"}, b"", AGAIN)]
 
     def open(self, payload: bytes) -> Envelope | None:
@@ -112,8 +112,8 @@ class Post:
     """A connection with a broker, which is made again whenever it is lost.
 
     Args:
-        broker: Its `host` and `port`, and the `user` and `password` that we are to it.
-        topics: What is subscribed to.
+        broker: Its `host` and `port`, and our `user` and `password`.
+        topics: The subscriptions.
         ready: Called each time it is subscribed to.
 
     Attributes:
@@ -132,7 +132,7 @@ class Post:
         self.trouble = "no answer"
 
     def poll(self, seconds: float) -> None:
-        """Waits for what arrives, at most for some real seconds."""
+        """Waits for messages, at most for some real seconds."""
         was_away = self.away_since is not None
         try:
             client = self._client = self._client or self._connect()

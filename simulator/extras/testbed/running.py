@@ -81,8 +81,8 @@ def _checked(bench: Bench) -> BaseScenario:
     replayed = getattr(scenario, "timeline", None)
     if replayed is not None and getattr(replayed, "replay", None) is not None:
         raise UserError(
-            "timeline.replay must not be set on a testbed, which makes a timeline of "
-            "its own; remove it"
+            "timeline.replay must not be set on a testbed, which makes a new "
+            "timeline; remove it"
         )
     if given not in COMPUTE:
         raise UserError(
@@ -96,7 +96,7 @@ def _checked(bench: Bench) -> BaseScenario:
         )
     if bench.broker is not None and bench.listen != LISTEN:
         raise UserError(
-            "--listen must not be set with --broker, which is what listens; remove one"
+            "--listen must not be set with --broker, as that listens; remove one"
         )
     if not 0 < bench.time_scale < float("inf"):
         raise UserError(
@@ -124,8 +124,8 @@ def _refuse(played: SimulatedTimeline) -> None:
         )
     if played.answer_log is not None:
         raise ScenarioError(
-            f"{played.answer_log.why} must ask for nothing on a testbed, which tells "
-            f"a world no numbers; remove it, or simulate it (stalesim run)"
+            f"{played.answer_log.why} must not need training on a testbed, which "
+            "reports no losses or norms; remove it, or simulate it (stalesim run)"
         )
     if played.job_steps is not None:
         raise ScenarioError(

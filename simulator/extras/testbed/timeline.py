@@ -84,13 +84,13 @@ class Log:
 
 
 class Bench:
-    """How the runs of a testbed are acted out, and what they have left.
+    """Settings for emulating the runs of a testbed, and their files.
 
     Args:
         scenario: Scenario with or without a problem.
         folder: New or empty folder.
-        say: Says one line to the user.
-        compute: `sleep`, for as long as the laws say, or `gradients` as well.
+        say: Prints one line for the user.
+        compute: `sleep`, for the laws' durations, or `gradients` as well.
         time_scale: Real seconds of a virtual one, > 0.
         listen: Address and port to listen at; port 0 for a free one.
         broker: MQTT broker over which messages go: `start`, or where it is
@@ -140,7 +140,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class RealTimeline(SimulatedTimeline):
-    """The timeline of one run, acted out as it is asked for; once only."""
+    """The timeline of one run, emulated on demand; once only."""
 
     run: Run = field(kw_only=True)
     bench: Bench = field(kw_only=True, repr=False)

@@ -4,11 +4,11 @@ Nothing but the standard library is imported, since every client does.
 
 A frame is a fixed head, a JSON object and raw bytes; the head has the version, both
 lengths and an HMAC-SHA256 of all of it and of the frame's number. Server and client
-prove to each other that they know the run's secret before either believes anything:
+prove to each other that they have the run's secret before either trusts a message:
 
 - the client knocks, with its version and number;
 - the server says hello, with its version and a number used once;
-- the client joins, with a number of its own and an HMAC of both;
+- the client joins, with another number and an HMAC of both;
 - the server's next frame is authenticated by a key of both numbers.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 Header = dict[str, Any]
-"""JSON: what a message says; `type` is always there."""
+"""JSON: the content of a message; `type` is always there."""
 VERSION = 1
 """Of the messages; a client of another one is refused."""
 MAGIC = b"ssim"
@@ -57,7 +57,7 @@ class Envelope(NamedTuple):
 
 
 class Session:
-    """One side of a conversation: seals what is sent, and opens what arrives.
+    """One side of a conversation: seals outgoing messages, and opens incoming ones.
 
     Before it is `agreed`, frames have no HMAC and only greetings are read.
     """
@@ -80,7 +80,7 @@ class Session:
     def seal(
         self, header: Header, body: bytes = b"", number: int | None = None
     ) -> bytes:
-        """Returns a message as a frame; of a number of one's own, or the next one."""
+        """Returns a message as a frame; with a chosen number, or the next one."""
         text = json.dumps(header).encode()
         mac = NO_MAC
         if self._keys is not None:
@@ -162,7 +162,7 @@ def knock(client: int) -> Header:
 
 
 def hello(message: Envelope, num_clients: int) -> tuple[int, Header]:
-    """Returns the client that has knocked, and what a server answers.
+    """Returns the client that has knocked, and the server's answer.
 
     Raises:
         WireError: It was no knock, or of no client of this run.
@@ -176,7 +176,7 @@ def hello(message: Envelope, num_clients: int) -> tuple[int, Header]:
 
 
 def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, Header]:
-    """Returns the conversation's key, and what a client answers to a hello.
+    """Returns the conversation's key, and the client's answer to a hello.
 
     Raises:
         WireError: It was no hello.

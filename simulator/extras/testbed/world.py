@@ -1,4 +1,4 @@
-"""A world whose clients are real: it hands out their jobs and hears their messages."""
+"""A world whose clients are real: it sends jobs and receives their messages."""
 
 import re
 import signal
@@ -39,7 +39,7 @@ FORMS = {
     "pause": (rf"(\d+)@{NUMBER}\+{NUMBER}", "CLIENT@TIME+LENGTH"),
     "slow": (rf"(\d+)@{NUMBER}x{NUMBER}", "CLIENT@TIMExFACTOR"),
 }
-"""How each is written, as a pattern and in words."""
+"""Forms of addresses, as a pattern and in words."""
 Faults = list[tuple[int, float, float | None]]
 """Clients to which something happens, from 0, the virtual seconds at which it does, and
 the virtual seconds for which one is away or paused, None for ever; or the factor of its
@@ -80,9 +80,9 @@ class RealTime(simpy.Environment):
 
     Attributes:
         hear: Called with a client and its message.
-        busy: Says whether a message may still come.
+        busy: Returns whether a message may still come.
         after: Called after everything that has happened.
-        interrupted: Says whether the user has ended the run.
+        interrupted: Returns whether the user has ended the run.
     """
 
     def __init__(self, lines: Channels, scale: float) -> None:
@@ -109,7 +109,7 @@ class RealTime(simpy.Environment):
 
     @override
     def step(self) -> None:
-        """Waits for what happens next, and lets it happen.
+        """Waits for the next event, and processes it.
 
         Raises:
             EmptySchedule: Nothing can happen any more.
@@ -222,7 +222,7 @@ class RealWorld(World):
                 )
 
     def attend(self, recorder: Recorder, log: "Log", faults: dict[str, Faults]) -> None:
-        """Begins: what happens from now on is written down; faults are by option."""
+        """Begins: events from now on are recorded; faults are by option."""
         clock = self.clock_of_testbed
         clock.hear, clock.busy = self._hear, self._is_busy
         clock.after = lambda: self._write(recorder, log)
@@ -234,7 +234,7 @@ class RealWorld(World):
 
     @override
     def stage(self, purpose: Purpose, then: Then) -> Then:
-        """Returns a function that lets a client pass a stage; it asks for work itself.
+        """Returns a function that lets a client pass a stage; it requests work itself.
 
         All stages but that are waited for here.
         """

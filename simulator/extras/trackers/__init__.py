@@ -1,9 +1,9 @@
 """Trackers: studies for other programs, afterwards or while they are run.
 
-For users of TensorBoard, R or Excel. `records` says what a run exports: its resolved
-scenario, its evaluations with what they cost, and where it ended. `exporter` writes
+For users of TensorBoard, R or Excel. `records` has the exported data of a run: its
+resolved scenario, its evaluations with their costs, and its end. `exporter` writes
 tables, and `tensorboard` its own format, into a local folder and nowhere else;
-`exporter` chooses between them and says what was left out, `following` writes for
+`exporter` chooses between them and reports omissions, `following` writes for
 TensorBoard while another process runs the study.
 """
 

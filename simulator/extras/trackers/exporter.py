@@ -24,10 +24,10 @@ def write_tables(study: Study, folder: Path) -> None:
     """Writes a file per table, with the columns of `files.study.COLUMNS`.
 
     `runs.csv` has all runs, also those without results, which have no rows elsewhere:
-    what the manifest says of each, its resolved scenario by dotted keys, and units and
-    better directions of its metrics. `run` is the key that joins it to the others.
-    Lists stand as JSON in their cells. Numbers are written as they are, texts
-    that begin like a formula with a single quote in front.
+    each run's entry in the manifest, its resolved scenario by dotted keys, and units
+    and better directions of its metrics. `run` is the key that joins it to the others.
+    Lists are JSON in their cells. Numbers are written as they are, texts that begin
+    like a formula with a single quote in front.
     """
     described = [_described(study, run) for run in study.manifest["runs"]]
     # A carriage return in a name would end its row, were not all text in quotes.

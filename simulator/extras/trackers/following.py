@@ -1,8 +1,8 @@
 """A study written for TensorBoard while another process runs it.
 
-The study's folder is read every few seconds, and what is new is logged. When a run has
-ended, what its tables say is compared with what was logged, and the rest is added; so a
-board has the same numbers as an export afterwards.
+The study's folder is read every few seconds, and new values are logged. When a run has
+ended, its tables are compared with the log, and the rest is added; so a board has the
+same numbers as an export afterwards.
 """
 
 import shutil
@@ -17,18 +17,18 @@ from .records import Row, RunRecord, has_ended, opening, records, values
 from .tensorboard import RunFiles, check_library
 
 EVERY_S = 2.0
-"""Real seconds from one look at the study to the next."""
+"""Real seconds between reads of the study."""
 FOLDER = "track-tensorboard"
-"""Name of the event files' folder in that of the study."""
+"""Name of the event files' folder in the study's folder."""
 
 
 def follow(folder: str | Path) -> Path:
     """Writes TensorBoard's event files of a study until the study is complete.
 
-    They are of all runs, also those that were written before. Nothing is uploaded.
+    They are of all runs, also earlier ones. Nothing is uploaded.
 
     Returns:
-        Folder of the event files, `FOLDER` in that of the study, which is replaced.
+        Folder of the event files, `FOLDER` in the study's folder, which is replaced.
 
     Raises:
         UserError: The library is not installed, there is no study, or the folder of the

@@ -17,7 +17,7 @@ from ...scenario.study import OF_STUDY
 WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""
 NOT_OF_RUN = {*OF_STUDY, "source", "question"}
-"""Entries of a scenario that do not tell one run of a study from another."""
+"""Entries of a scenario that are the same for all runs of a study."""
 AT_END = ("stop", "stop_reason")
 """Tags of a run that are not known before it has ended."""
 LONGEST_NAME = 60
@@ -25,7 +25,7 @@ LONGEST_NAME = 60
 
 
 Row = Mapping[Any, Any]
-"""A row of the points of a run, as pandas hands it out."""
+"""A row of the points of a run, as pandas yields it."""
 
 
 class RunRecord(NamedTuple):
@@ -33,7 +33,7 @@ class RunRecord(NamedTuple):
 
     Attributes:
         name: Name that each run of a study has alone, and that a file may have.
-        config: Resolved scenario by dotted keys, without what is null or empty.
+        config: Resolved scenario by dotted keys, without null or empty entries.
         tags: Place of the run in its study, and why it ended; unit and better direction
             of each metric; where epsilon is
             accounted for, delta, and by accountant whether it is proved.
@@ -52,7 +52,7 @@ class RunRecord(NamedTuple):
 
 
 def has_ended(run: Entry) -> bool:
-    """Says whether a run of a manifest has results."""
+    """Returns whether a run of a manifest has results."""
     return run["stop"] not in WITHOUT_RESULTS
 
 
@@ -78,21 +78,21 @@ def records(study: Study) -> Iterator[RunRecord]:
 
 
 def opening(study: Study, run: Entry) -> RunRecord:
-    """Returns what is known of a run that is under way."""
+    """Returns the known facts of a running run."""
     tags = {k: v for k, v in _tags(study, run).items() if k not in AT_END}
     config = flat(run.get("scenario", {}))
     return RunRecord(_name(run), config, tags, pd.DataFrame(), {})
 
 
 def values(row: Row) -> dict[str, float]:
-    """Returns what was measured in a row of `RunRecord.points`, by name."""
+    """Returns the measured values in a row of `RunRecord.points`, by name."""
     return {name: float(value) for name, value in row.items() if not pd.isna(value)}
 
 
 def flat(scenario: Entry) -> dict[str, bool | int | float | str]:
     """Returns the entries of a run's scenario by dotted keys; lists as JSON.
 
-    What is null or empty, or the same for all runs of a study, is left out.
+    Null or empty entries, and those equal for all runs of a study, are left out.
     """
     return dict(_leaves({k: v for k, v in scenario.items() if k not in NOT_OF_RUN}))
 
@@ -100,7 +100,7 @@ def flat(scenario: Entry) -> dict[str, bool | int | float | str]:
 def measures(study: Study, run: Entry) -> dict[str, str]:
     """Returns unit and better direction of a run's metrics, `unit_...`, `better_...`.
 
-    What has no unit has no such entry.
+    Values without a unit have no such entry.
     """
     found = {}
     names = study.manifest["scenario"].get("evaluate", {}).get("metrics", ())

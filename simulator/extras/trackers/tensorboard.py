@@ -11,9 +11,9 @@ class RunFiles:
     """The event files of one run; `tensorboard --logdir FOLDER` shows those of all.
 
     The step of a scalar is the number of commits, its wall time is the virtual time, so
-    that TensorBoard's relative axis shows virtual seconds. What is known at the end
-    alone is called `final/NAME`. The resolved scenario stands as hyper-parameters, the
-    tags as text. Event files hold scalars in 32 bits: large counts are rounded.
+    that TensorBoard's relative axis shows virtual seconds. Values known only at the end
+    are named `final/NAME`. The resolved scenario is in the hyper-parameters, the tags
+    are text. Event files hold scalars in 32 bits: large counts are rounded.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -22,18 +22,18 @@ class RunFiles:
         self._last = 0, 0.0
 
     def log(self, row: Row, measured: dict[str, float]) -> None:
-        """Takes what was measured at the point of a row of `RunRecord.points`."""
+        """Takes the measured values of a row of `RunRecord.points`."""
         commits, time = int(row["commits"]), float(row["time"])
         for name, value in measured.items():
             self._writer.add_scalar(name, value, global_step=commits, walltime=time)
         self._last = commits, time
 
     def flush(self) -> None:
-        """Lets what was taken so far be seen."""
+        """Makes the values so far visible."""
         self._writer.flush()
 
     def finish(self, record: RunRecord) -> None:
-        """Takes what is known at the end of the run alone."""
+        """Takes the values known only at the end of the run."""
         summaries, points = _library("tensorboardX.summary"), record.points
         names = [name for name in points if points[name].notna().any()]
         # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder.

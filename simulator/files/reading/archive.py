@@ -56,7 +56,7 @@ def arrays(content: bytes) -> Arrays:
 
 
 def packed(arrays: Arrays, *, tight: bool = False) -> bytes:
-    """Returns an npz file of some arrays, compressed if it is to be tight."""
+    """Returns an npz file of some arrays, compressed if `tight`."""
     buffer = io.BytesIO()
     save: Callable[..., None] = np.savez_compressed if tight else np.savez
     save(buffer, **arrays)
@@ -106,7 +106,7 @@ DAMAGED_ARCHIVE = (
 def members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yields name and content of every file in a zip or tar archive, in its order.
 
-    Nothing is written to the disk, so that a name may say what it will.
+    Nothing is written to the disk, so that any name is safe.
 
     Raises:
         DataError: It cannot be read, is damaged, or would unpack to too much.

@@ -1,4 +1,4 @@
-"""Columns of a table, whatever file they stand in: text or Parquet."""
+"""Columns of a table in any kind of file: text or Parquet."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Values = Shaped[np.ndarray, " _"] | list[str]
-"""Names of classes or of groups, one a row: numbers, or texts of any length."""
+"""Names of classes or of groups, one per row: numbers, or texts of any length."""
 
 
 class Columns(ABC):
@@ -51,7 +51,7 @@ class Columns(ABC):
 
         Args:
             name: Name of the column.
-            what: What a cell says, for the message where one is empty.
+            what: Content of a cell, for the message where one is empty.
 
         Raises:
             DataError: A cell is empty, or holds no number and no text.

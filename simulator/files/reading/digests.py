@@ -1,7 +1,7 @@
 """The SHA-256 of files, found again without reading them as long as nothing changes.
 
-What a file held is known by its size, its times, and its number on the disk. Those of
-large files are kept in the user's cache folder as well, for other processes.
+A file is recognised by its size, its times, and its number on the disk. Those of large
+files are kept in the user's cache folder as well, for other processes.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from . import archive
 FOLDER = "digests"
 """Folder of the digests, in the cache folder."""
 LARGE = 2**20
-"""Bytes from which a digest is worth a file of its own: 1 ms of hashing."""
+"""Bytes from which a digest is cached in a file: 1 ms of hashing."""
 YOUNG_NS = 2 * 10**9
 """A file that has changed so lately may change again without a later time: clocks of
 file systems tick in steps of up to two seconds (FAT)."""
@@ -34,7 +34,7 @@ _known: dict[str, tuple[Stamp, str]] = {}
 
 
 def of_file(path: Path) -> Content:
-    """Returns the place, the SHA-256 and the size of a file as it lies there now.
+    """Returns the place, the SHA-256 and the size of a file in its present state.
 
     Raises:
         DataError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The user's data folder: which files lie in it, how large they may be, their bytes."""
+"""The user's data folder: its files, their permitted size, their bytes."""
 
 import gzip
 import hashlib
@@ -90,7 +90,7 @@ last ones count."""
 
 @contextmanager
 def looking_in(working: str | Path, data: str | Path) -> Iterator[None]:
-    """Looks for files where another process does, or another day did."""
+    """Finds files where another process does, or another day did."""
     _places.append((Path(working), Path(data)))
     try:
         yield
@@ -144,7 +144,7 @@ def candidates(folders: Collection[str], named: re.Pattern[str]) -> list[Path]:
     """Returns the files below the data folder that may belong to a data set.
 
     Args:
-        folders: Plain names of its folders, which may lie at any depth.
+        folders: Plain names of its folders, at any depth.
         named: Words in the name of a file in any other folder.
 
     Returns:
@@ -190,7 +190,7 @@ def noted() -> Iterator[set[str]]:
 
 
 def note(path: Path) -> None:
-    """Notes that a file is read, also where what it holds comes from the cache."""
+    """Records that a file is read, also where its content comes from the cache."""
     for paths in _noted:
         paths.add(str(path.absolute()))
 
@@ -244,7 +244,7 @@ def read(path: Path) -> bytes:
 
 
 def digest(path: Path, algorithm: str) -> str:
-    """Returns the digest of a file as it lies there, "" if it cannot be read."""
+    """Returns the digest of a file's present content, "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(

@@ -1,4 +1,4 @@
-"""Pictures as they stand in tables: files of their own, one a cell."""
+"""Pictures in tables: one file per cell."""
 
 import io
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 GREY = ("1", "L")
 """Pillow's names of pictures without colours."""
 DAMAGED = (OSError, ValueError, SyntaxError, OverflowError)
-"""What a damaged picture may raise."""
+"""Errors that a damaged picture may raise."""
 
 
 def is_packed(kind: "pa.DataType") -> bool:
-    """Says whether a column holds pictures as files: bytes, or with a path to them."""
+    """Returns whether a column has pictures as files: bytes, or with a path to them."""
     from pyarrow import types
 
     if types.is_struct(kind):
@@ -34,8 +34,8 @@ def unpacked(cells: "pa.Array", place: str) -> UInt8[np.ndarray, " N *s"]:
     """Returns pictures as bytes of pixels, `[N, H, W]`, or three planes `[N, 3, H, W]`.
 
     Grey ones have one plane, all others red, green and blue; those with a palette or
-    transparency are converted. Planes stand before pixels, as the simulator's models
-    for images have it.
+    transparency are converted. Planes come before pixels, as in the simulator's models
+    for images.
 
     Args:
         cells: A column of which `is_packed` holds.

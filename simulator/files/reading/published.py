@@ -1,4 +1,4 @@
-"""What is known of a published data set: its files, where they come from, its licence.
+"""Facts on a published data set: its files, their origin, its licence.
 
 A set is called by its bare name only where its files are the published ones, byte for
 byte, as far as checksums are known.
@@ -12,7 +12,7 @@ from ...parts.errors import DataError, printable
 from . import files
 
 SOURCE = "SOURCE"
-"""Name of a text file that says what the files in its folder are to be called."""
+"""Name of a text file that lists the names of the files in its folder."""
 LONGEST_NAME = 60
 """Characters of a name in a file `SOURCE`, at most."""
 
@@ -21,11 +21,11 @@ class PublishedFile(NamedTuple):
     """A file of a data set, as it is published.
 
     Attributes:
-        name: Its name, or that of its role; below the data folder it lies in the folder
-            of its set.
+        name: Its name, or its role's; it is in the folder of its set below the data
+            folder.
         checksum: `md5:` or `sha256:` and the digest, "" where none is known.
         size: Bytes, None where it is not known.
-        unpacked: Checksum of what a gzip file holds, "" where none is known.
+        unpacked: Checksum of a gzip file's content, "" where none is known.
         urls: Where it can be downloaded, the first one first; none where it cannot.
     """
 
@@ -37,11 +37,11 @@ class PublishedFile(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What is known of a data set.
+    """Facts on a data set.
 
     Attributes:
         origin: Where it comes from: a page, or a paper.
-        licence: Its licence, or what is known of it.
+        licence: Its licence, as far as it is known.
         files: Its files; none of a set that is only bundled.
         by_hand: How to get the files that have no URL, "" where all have one.
         bundled: Name of the library that a set, or a part of it, comes with.
@@ -69,7 +69,7 @@ def checksums(path: Path, known: Iterable[str]) -> set[str]:
 
 
 def is_published(path: Path, role: str, published: Published) -> bool:
-    """Says whether a file is one of the published ones, as far as that is known.
+    """Returns whether a file is one of the published ones, as far as is known.
 
     Where no checksum is known of the file in this role, its size decides, and where
     that is not known either, the file is believed.
@@ -85,7 +85,7 @@ def is_published(path: Path, role: str, published: Published) -> bool:
 
 
 def called(name: str, published: Published, paths: Mapping[str, Path]) -> str:
-    """Returns what a set that is read from some files is called in tables and figures.
+    """Returns the name of a set, by its files, in tables and figures.
 
     Returns:
         The bare name for the published files; for other ones the name of a known copy,
@@ -126,7 +126,7 @@ def sources(paths: Mapping[str, Path]) -> list[Path]:
 
 
 def remedy(name: str, published: Published) -> str:
-    """Returns how the files of a set can be got, in a line."""
+    """Returns the way to get the files of a set, in a line."""
     if published.downloads:
         return f"stalesim data get {name}"
     return f"{published.by_hand}; then put it into {files.data_folder() / name}"
@@ -135,7 +135,7 @@ def remedy(name: str, published: Published) -> str:
 def missing(
     name: str, published: Published, absent: Sequence[str], remark: str = ""
 ) -> DataError:
-    """Returns the error that says which files are missing, and how to get them."""
+    """Returns the error with the missing files and the way to get them."""
     more = f" and {len(absent) - 2} more" if len(absent) > 2 else ""
     return DataError(
         f"{name} must be in the data folder, {files.data_folder()} (chosen by "

@@ -49,7 +49,7 @@ def check_parquet(
 
 
 def representable(values: Shaped[np.ndarray, "*s"]) -> Shaped[np.ndarray, "*s"]:
-    """Says of each value whether it is finite, in float32 too."""
+    """Returns whether each value is finite, in float32 too."""
     # A number of Python would become one of half precision there: infinity.
     return np.abs(values) <= FLOAT32_MAX
 

@@ -1,11 +1,11 @@
 """The record between numerics and analysis: tables in Parquet, and a manifest.
 
 A *study* is a folder that holds `manifest.json` and one folder of Parquet parts per
-table. `columns.COLUMNS` says what a column is called, holds and means, and how clients
-count; `writing` and `study` write and read the tables, whose files `parts` knows;
-`manifest` says what was run, with what, and how it ended. All of it goes through
-`disk`, with a journal of what was done since the manifest was written, and whatever is
-read is what was written, by its checksum.
+table. `columns.COLUMNS` has the name, type and meaning of each column, and the numbers
+of clients; `writing` and `study` write and read the tables, whose files are in `parts`;
+`manifest` has the runs, their environment and their ends. All of it goes through
+`disk`, with a journal of the steps since the manifest was written. Checksums confirm
+all that is read.
 """
 
 from ...parts.errors import DamageError, StudyError

@@ -13,7 +13,7 @@ from ..reading.archive import packed
 from .disk import Disk, explained, replace
 
 ARRAY = "array:"
-"""Stands, with its name, for an array in what is otherwise JSON."""
+"""Replaces, with its name, an array in what is otherwise JSON."""
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 

@@ -41,8 +41,8 @@ def inward(column: object) -> Int[np.ndarray, " n"]:
 class TraceColumn(NamedTuple):
     """One column of a table: its type, its unit (`""` if none) and its meaning.
 
-    Numbers of clients, parties and workers are `numbered`: from 1 in files. A
-    column may have a number that stands for none in its files, `none`.
+    Numbers of clients, parties and workers are `numbered`: from 1 in files. In a
+    column's files, `none` is the number for nothing.
     """
 
     dtype: str

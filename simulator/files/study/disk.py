@@ -1,7 +1,7 @@
 """The one layer through which a study is written and read.
 
-Everything that can fail while a study is written stands here, so that tests can put a
-disk in its place that fails, tears writes or forgets what was not synced.
+Everything that can fail while a study is written is here, so that tests can replace it
+by a disk that fails, tears writes or forgets what was not synced.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from ...parts.json_text import Tree
 LOCK = ".lock"
 """File by whose lock a folder has one writer."""
 PARTIAL = ".partial"
-"""Ending of a file that is being written, and of what a kill has left of one."""
+"""Ending of a file that is being written, and of the remains of a killed one."""
 
 
 class LockedError(Exception):
@@ -84,7 +84,7 @@ class Disk:
         return sorted(path.name for path in found)
 
     def exists(self, path: Path) -> bool:
-        """Says whether there is a file or folder of this name."""
+        """Returns whether there is a file or folder of this name."""
         return path.exists()
 
     def identity(self, path: Path) -> Hashable:
@@ -114,7 +114,7 @@ class Disk:
 
 
 DISK = Disk()
-"""The disk on which studies lie."""
+"""The disk for studies."""
 
 
 def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -124,8 +124,8 @@ def replace(disk: Disk, path: Path, data: bytes, *, durable: bool = True) -> Non
         disk: Disk of the file.
         path: Path of the file.
         data: Content of the file.
-        durable: Whether it must survive a loss of power from here on. What is checked
-            against a checksum when it is read, and can be made again, need not.
+        durable: Whether it must survive a loss of power from here on. A file with a
+            checksum that can be made again need not.
     """
     partial = path.with_name(path.name + PARTIAL)
     disk.write(partial, data)
@@ -153,8 +153,8 @@ def explained(folder: Path, remedy: str = "") -> Iterator[None]:
     except OSError as error:
         remedy = remedy or f"make room, then stalesim resume {folder}"
         raise StudyError(
-            f"{folder}: the study must be written, but {error.strerror or error}; what "
-            f"was written before is kept; {remedy}"
+            f"{folder}: the study must be written, but {error.strerror or error}; "
+            f"earlier results are kept; {remedy}"
         ) from error
 
 
@@ -204,7 +204,7 @@ Files = dict[str, dict[str, list[int]]]
 
 
 class StudyWarning(UserWarning):
-    """Something about a study that its reader must know."""
+    """A warning for the reader of a study."""
 
 
 Ends = dict[int, Tree]
@@ -222,9 +222,8 @@ def read_journal(
 ) -> tuple[Ends, Files]:
     """Returns the ends of runs that a study's journal notes, and the tables' files.
 
-    The last line may be cut off by a kill; it is of a task that is to be repeated. Any
-    other line that is not as it was written is passed over, with a warning: its runs
-    count as not ended.
+    The last line may be cut off by a kill; its task is repeated. Any other damaged line
+    is skipped, with a warning: its runs count as not ended.
 
     Raises:
         StudyError: the file cannot be read.

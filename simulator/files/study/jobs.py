@@ -1,10 +1,10 @@
-"""The tables `jobs` and `incidents`, of runs and of recorded timelines alike; and back.
+"""The tables `jobs` and `incidents`, of runs and of recorded timelines; and back.
 
-The two differ in one thing, what counts as a message. In a run, messages are traffic:
+The two differ in one thing, the count of messages. In a run, messages are traffic:
 those that weigh anything, of downloads those that had arrived before the job began,
-each as often as its protocol sends it for a job. In a recorded timeline they say how
-often the client itself sent and asked, for a replay gives them other weights and
-another protocol.
+each as often as its protocol sends it for a job. In a recorded timeline they count the
+client's own sendings and requests, because a replay has other sizes and another
+protocol.
 """
 
 from enum import IntEnum
@@ -21,7 +21,7 @@ from .writing import Categorical
 KINDS = ("work", "refresh")
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
 STEPS = "local_steps"
-"""Column of jobs that have local steps of their own."""
+"""Column of jobs that have their own local steps."""
 INCIDENTS = tuple(incident.name for incident in Incident)
 
 
@@ -56,7 +56,7 @@ def traffic(
 
 
 def attempts(jobs: Jobs) -> MessageCounts:
-    """Counts how often clients sent and asked, for a timeline to be replayed."""
+    """Counts clients' sendings and requests, for a timeline to be replayed."""
     return jobs.uploads, (jobs.refresh == 0).astype(np.int32)
 
 

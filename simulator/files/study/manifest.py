@@ -1,4 +1,4 @@
-"""The manifest of a study: written with a checksum, and read back with a look at it."""
+"""The manifest of a study: written with a checksum, and checked when read."""
 
 import contextlib
 import datetime as dt
@@ -46,8 +46,8 @@ def of_program() -> tuple[str | None, bool | None]:
 
     None of both where the program is in no repository, as a wheel.
 
-    Another repository, in which an environment with this package happens
-    to lie, does not have the package's files under version control, and is not meant.
+    Another repository, with an environment that contains this package, does not have
+    the package's files under version control, and is not meant.
     """
     package = PACKAGE
     parts = [str(package.parent / name) for name in PARTS]
@@ -64,12 +64,12 @@ def of_program() -> tuple[str | None, bool | None]:
 
 @cache
 def code(package: Path = PACKAGE) -> str:
-    """Returns the SHA-256 of the files of a package that numbers pass through.
+    """Returns the SHA-256 of the files of a package that affect numbers.
 
-    They count by name and content, as they were when it was first asked for: a process
-    keeps the modules that it has imported. Of this one the command line and extras do
-    not count, so that an unfinished study continues after a change of them. It tells
-    programs apart that have no repository, such as two wheels of one version.
+    They count by name and content, as they were at the first call: a process keeps the
+    modules that it has imported. Of this one the command line and extras do not count,
+    so that an unfinished study continues after a change of them. It distinguishes
+    programs without a repository, such as two wheels of one version.
     """
     found = hashlib.sha256()
     for path in sorted(package.rglob("*")):
@@ -177,7 +177,7 @@ class _Metric(TypedDict):
 
 
 RunEntry = Annotated[Tree, _checked(_Run)]
-"""Entry of a run: what tells it from others, its scenario, and its end."""
+"""Entry of a run: its identity, its scenario, and its end."""
 
 
 @with_config(ConfigDict(strict=True))
@@ -193,7 +193,7 @@ class Provenance(TypedDict):
 
 @with_config(ConfigDict(strict=True))
 class Read(TypedDict, total=False):
-    """What the runs of a study read: files, modules, and logs that worlds are of."""
+    """Inputs of the runs of a study: files, modules, and logs of worlds."""
 
     inputs: dict[str, Annotated[Tree, _checked(_Told)]]
     modules: dict[str, Annotated[Tree, _checked(_Told)]]
@@ -201,7 +201,7 @@ class Read(TypedDict, total=False):
     fits: list[Tree]
     """Laws of a world of samples that were fitted to a log."""
     remarks: list[str]
-    """What is to be said of that log."""
+    """Remarks on that log."""
 
 
 @with_config(ConfigDict(strict=True))
@@ -233,10 +233,10 @@ _SHAPE = TypeAdapter(Manifest)
 
 
 def is_world(manifest: Mapping[str, object]) -> bool:
-    """Says whether a manifest is of a world alone, without numerics.
+    """Returns whether a manifest is of a world alone, without training.
 
-    Its `kind` is `timeline`, a world of clients, or that of a world that an extra
-    plays; studies with numerics have none.
+    Its `kind` is `timeline`, a world of clients, or the kind of an extra's world;
+    studies with training have none.
     """
     return manifest.get("kind") is not None
 

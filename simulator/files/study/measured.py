@@ -1,4 +1,4 @@
-"""What a manifest says of a study's metrics, so that it is read without plug-ins."""
+"""A manifest's entries on a study's metrics, so that it is read without plug-ins."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ FACTS = ("unit", "higher_is_better", "label", "logarithmic", "meaning")
 def facts_of(
     names: Sequence[str], problems: Iterable[Mapping[str, object]]
 ) -> dict[str, Tree]:
-    """Returns what a manifest says of some metrics, by name."""
+    """Returns a manifest's entries on some metrics, by name."""
     all_of_them = list(problems)
     found = {name: metric(name).of_problems(all_of_them) for name in names}
     return {
@@ -37,7 +37,7 @@ def metric_of_study(manifest: Mapping[str, Any], name: str) -> Metric | None:
 
 
 def metrics_of_manifest(manifest: Mapping[str, Any]) -> dict[str, Metric]:
-    """Returns the metrics that a manifest tells of, by name."""
+    """Returns the metrics of a manifest, by name."""
     told_of = manifest.get("metrics", {})
     return {name: _as_written(name, facts) for name, facts in told_of.items()}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ENOUGH = 10_000
 """Average rows of a part from which joining parts saves nothing."""
 JOINED = "all"
-"""Stands for the writer in the name of a file that joins those of several."""
+"""Replaces the writer in the name of a file that joins several writers' files."""
 
 Filters = list[tuple[str, str, Any]]
 
@@ -40,7 +40,7 @@ def file_name(writer: str, number: int) -> str:
 def ordered(files: Mapping[str, list[int]]) -> dict[str, list[int]]:
     """Returns the files of a table in an order that does not depend on who was first.
 
-    What was joined is older than what was not.
+    Joined files are older than others.
     """
     return dict(sorted(files.items(), key=lambda item: (not _is_joined(item[0]), item)))
 
@@ -62,7 +62,7 @@ def write(
             to be missing, and its runs are repeated.
 
     Returns:
-        Its bytes and CRC-32, which are asked for when it is read.
+        Its bytes and CRC-32, which are checked when it is read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -118,7 +118,7 @@ def read(
         columns: Columns that are read; by default all.
 
     Raises:
-        DamageError: it is missing, or is not what was written.
+        DamageError: it is missing or damaged.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -165,7 +165,7 @@ def compact(
     Args:
         disk: Disk of the study.
         folder: Folder of the study.
-        files: Files of its tables; changed to those that are left.
+        files: Files of its tables; changed to the remaining ones.
         rows: Number of rows of each table.
         note: Called with the files that replace others, by table.
     """

@@ -40,7 +40,7 @@ NEXT_OF_WORLD = "study.table(NAME)"
 def pairs(
     folder: Path, manifest: Manifest, tables: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Returns what a study is, what it holds and what can be done with it."""
+    """Returns pairs that describe a study: its content and its methods."""
     runs = manifest["runs"]
     stops = Counter(run["stop"] for run in runs)
     ended = len(runs) - sum(stops[stop] for stop in OPEN)
@@ -79,13 +79,13 @@ else:
     analysis = Late("stalesim.analysis")
 
 LOCKS = ".locks"
-"""Folder, in that of a study, of its tasks' locks, and of what tasks have left, while
-it is run. A task is done once in a session: a process that was given up, but still
-lives, would otherwise remove what another one has written since."""
+"""Folder, in a study's folder, of its tasks' locks and remains, while it is run. A task
+is done once in a session: a process that was replaced, but is still alive, would
+otherwise remove files that another one has written since."""
 SHARED: Final = "shared"
 """Entry of a manifest: the session in which any processes may take tasks."""
 ATTEMPTS = 5
-"""Looks in a row that may fail: while tables are joined, their files come and go."""
+"""Reads in a row that may fail: while tables are joined, their files come and go."""
 
 
 class Study:
@@ -145,7 +145,7 @@ class Study:
         return analysis.claims.evaluate(self)
 
     def best(self) -> "Best":
-        """Returns the best values that a search has found, as `stalesim.best`."""
+        """Returns the best values of a search, as `stalesim.best`."""
         return analysis.best(self)
 
     def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
@@ -156,8 +156,8 @@ class Study:
 
         Args:
             name: a key of `COLUMNS`.
-            columns: Some of its columns, those that it is sorted by among them; by
-                default all.
+            columns: Some of its columns, with those that it is sorted by; by default
+                all.
 
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
@@ -205,8 +205,8 @@ class Study:
             raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
         if name in LEFT_OUT and is_summary(self.manifest):
             raise StudyError(
-                f"{self.folder}: there is no table {name}, since the scenario says "
-                f"record: summary; repeat it with record: everything"
+                f"{self.folder}: there is no table {name}, because the scenario has "
+                "record: summary; repeat it with record: everything"
             )
         filters: parts.Filters | None = None if run is None else [("run", "=", run)]
         found = parts.joined(
@@ -274,7 +274,7 @@ class Study:
 
 
 def is_summary(manifest: Manifest) -> bool:
-    """Says whether statistics were kept in place of what happened (`LEFT_OUT`)."""
+    """Returns whether statistics were kept in place of details (`LEFT_OUT`)."""
     return manifest.get("scenario", {}).get("record") == "summary"
 
 
@@ -305,16 +305,16 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
 def look_until_complete(
     study: Study, look: Callable[[Study], None], every_s: float
 ) -> None:
-    """Looks at a study that another process runs, again and again.
+    """Reads a study that another process runs, again and again.
 
     Args:
         study: Study as it is now.
-        look: Called with the study, until it is complete at two looks in a row:
-            between two stages of a search it is complete for a moment.
-        every_s: Real seconds from one look to the next.
+        look: Called with the study, until two reads in a row find it complete: between
+            two stages of a search it is complete for a moment.
+        every_s: Real seconds between reads.
 
     Raises:
-        StudyError: the first look fails, or `ATTEMPTS` of them in a row do.
+        StudyError: the first read fails, or `ATTEMPTS` of them in a row do.
     """
     was_complete, failures = False, ATTEMPTS - 1
     while True:
@@ -341,7 +341,7 @@ def _noted_apart(path: Path, manifest: Manifest, disk: Disk) -> list[Path]:
 
 
 def done_by(session: int) -> str:
-    """Returns how the names of the results end that the tasks of a session note."""
+    """Returns the suffix of the names of results that the tasks of a session record."""
     return f"-{session}.done"
 
 

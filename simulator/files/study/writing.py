@@ -59,13 +59,13 @@ class Writer:
         self.rows: dict[int, dict[str, int]] = {}
 
     def state(self) -> Tree:
-        """Returns what a writer continues from; everything is flushed before."""
+        """Returns the state to continue from; everything is flushed before."""
         self.flush()
         rows = {str(run): mine for run, mine in self.rows.items()}
         return {"next_part": self.next_part, "parts": self.parts, "rows": rows}
 
     def restore(self, state: Tree) -> None:
-        """Continues after what `state` has returned."""
+        """Continues from a result of `state`."""
         self.next_part, self.parts = state["next_part"], state["parts"]
         self.rows = {int(run): mine for run, mine in state["rows"].items()}
 

@@ -3,5 +3,5 @@
 - `parts`: what all inherit from, also those with files; `base`: the arrays that they
   make, names of columns, and random generators.
 - `split`: training and test rows and classes of all sets.
-- `images`: rows as images; `outputs`: what a model of the data puts out.
+- `images`: rows as images; `outputs`: outputs of a model of the data.
 """

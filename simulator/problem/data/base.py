@@ -38,20 +38,20 @@ def generator(seed: int, stream: int) -> np.random.Generator:
 
     Args:
         seed: Seed of the data set, >= 0.
-        stream: Number of the stream. Every module with random data has a number of its
-            own, `STREAM`, which never changes, since the data depend on it.
+        stream: Number of the stream. Every module with random data has its own number,
+            `STREAM`, which never changes, because the data depend on it.
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(stream,))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
 class Grouping(NamedTuple):
-    """What the training rows belong to, such as writers: for the partition `natural`.
+    """The groups of training rows, such as writers: for the partition `natural`.
 
     Attributes:
-        column: Name of the column that says it.
+        column: Name of the column with the groups.
         values: Its values as texts, each with a training row at least, in their order.
-        of_row: Number of the value of each training row, from 0.
+        of_row: Number of each training row's value, from 0.
     """
 
     column: str
@@ -70,7 +70,7 @@ class Field(NamedTuple):
     Attributes:
         name: Name of the input, "" where a model has one alone.
         shape: Shape that a row has before it is laid out in columns.
-        whole: Whether it holds whole numbers as they were given, such as tokens.
+        whole: Whether it contains unchanged whole numbers, such as tokens.
         largest: Largest possible value, such as a pixel's; None if it is not known.
     """
 
@@ -86,7 +86,7 @@ class Field(NamedTuple):
 
 
 def shaped(fields: Iterable[Field], x: Any) -> Any:
-    """Returns rows of features in the shapes in which they were given.
+    """Returns rows of features in their original shapes.
 
     Args:
         fields: Inputs that the features are laid out of.
@@ -110,7 +110,7 @@ class Dataset(NamedTuple):
         name: Name in tables and figures.
         x_train: Features of the training rows, of the type `features_type`, each row in
             one line.
-        y_train: Targets: classes from 0, int32, one a row or one for each of its `L`
+        y_train: Targets: classes from 0, int32, one per row or one for each of its `L`
             frames; other whole numbers, int32; or numbers, of the features' type.
         x_test: Features of the test rows.
         y_test: Targets of the test rows.
@@ -122,9 +122,9 @@ class Dataset(NamedTuple):
             empty where a row is a list of numbers.
         no_classes: Reason why targets are no classes, as the message of a loss that
             needs them; "" where they are.
-        groupings: What the training rows belong to, by each column that says it.
-        answer: Frames at the end of a row whose labels answer what stands before them;
-            0 where all labels are alike.
+        groupings: The groups of training rows, by each column that has some.
+        answer: Frames at the end of a row whose labels answer the part before them; 0
+            where all labels are of equal kind.
         next_token: Whether a row is a sequence of tokens with one label, the token that
             follows the last of them.
         scaling: Words on how features were scaled.
@@ -180,7 +180,7 @@ def pixels(
 
 
 def numbered(num_columns: int) -> tuple[str, ...]:
-    """Returns `x0`, `x1`, ... for columns without names of their own."""
+    """Returns `x0`, `x1`, ... for columns without names."""
     return tuple(f"x{column}" for column in range(num_columns))
 
 

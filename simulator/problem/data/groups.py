@@ -1,4 +1,4 @@
-"""What rows belong to, and classes by name: values, numbered in their order."""
+"""Groups of rows, and classes by name: values, numbered in their order."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ def numbered(*parts: Values) -> tuple[tuple[str, ...], list[Int[np.ndarray, " _"
 
 
 def grouping(column: str, values: Values) -> Grouping:
-    """Returns what rows belong to, by a column that says it."""
+    """Returns the groups of rows, by a column."""
     known, (of_row,) = numbered(values)
     return Grouping(column, known, of_row)
 
@@ -47,7 +47,7 @@ def grouping(column: str, values: Values) -> Grouping:
 def of_arrays(
     place: str | Path, arrays: Mapping[str, Shaped[np.ndarray, "..."]], num_rows: int
 ) -> tuple[Grouping, ...]:
-    """Returns what training rows belong to, by the arrays `group` or `group/NAME`.
+    """Returns the groups of training rows, by the arrays `group` or `group/NAME`.
 
     Raises:
         DataError: An array has no value for each row, or a row has none.

@@ -1,4 +1,4 @@
-"""The outputs that a loss asks of a model, given the targets of a data set. No JAX."""
+"""The model outputs that a loss needs, for the targets of a data set. No JAX."""
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ class OutputForm(NamedTuple):
     """The outputs of a row that a loss takes.
 
     Attributes:
-        loss: Name of the loss, or `"module:function"`; "" for what a party sends.
+        loss: Name of the loss, or `"module:function"`; "" for a party's message.
         num_outputs: Outputs of a row, or of each of its positions.
         positions: Numbers of positions of a row, such as frames or tokens, each with a
             class; () where a row has one target.
@@ -37,8 +37,8 @@ class OutputForm(NamedTuple):
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Returns the shapes that a model's outputs of a row may have, the first best.
 
-        Of sequences a model may know more classes than the data have. Nothing is stated
-        of the outputs that a loss of one's own takes.
+        A sequence model may have more classes than the data. Outputs for a custom loss
+        are not specified.
         """
         if facts(self.loss).targets == "numbers":
             # A target of one number may stand for itself, or in an axis of its own.
@@ -49,7 +49,7 @@ class OutputForm(NamedTuple):
         return ((*self.positions, self.num_outputs),)
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Says whether outputs of a row may have a shape."""
+        """Returns whether outputs of a row may have a shape."""
         more = facts(self.loss).per_class and bool(self.positions)
         if more and shape[:-1] == self.positions:
             return shape[-1] >= self.num_outputs

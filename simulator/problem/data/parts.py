@@ -1,4 +1,4 @@
-"""The base of all data sets, with their common options; and that of sets of tokens."""
+"""The base of all data sets, with their common options; and of token sets."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -21,7 +21,7 @@ Scale = Literal["raw", "unit", "standard"]
 
 
 def different(classes: tuple[T, ...]) -> tuple[T, ...]:
-    """Returns classes unchanged if none stands twice; for validation."""
+    """Returns classes unchanged if they are distinct; for validation."""
     twice = [name for name in classes if classes.count(name) > 1]
     if twice:
         raise ValueError(
@@ -68,7 +68,7 @@ class Data(Part):
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Fraction of rows kept for testing, of sets that are published undivided."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Number of training rows to use, of those that `classes` keeps; by default all."""
+    """Number of training rows to use, after the choice of `classes`; by default all."""
     classes: Classes | None = None
     """`even_odd`: two classes, 1 for odd labels; `lower_upper`: two classes, 1 for the
     upper half of the labels; a list: the rows of these classes only, renumbered from 0
@@ -105,7 +105,7 @@ class TokenRows(Data):
     """Rows of tokens, each a number; labels are tokens that follow them."""
 
     tokens: ClassVar[str] = "tokens"
-    """What a token is, in messages."""
+    """Name of a token, in messages."""
     scale: Scale = "raw"
     """`raw`, and nothing else: tokens are numbered, not measured."""
 
@@ -135,7 +135,7 @@ class FileSet(NamedTuple):
     Attributes:
         name: Name of the data set, and of its folder in the data folder.
         roles: Roles of the files, all of which are needed.
-        published: What is known of the set; its checksums decide on its name.
+        published: Facts on the set; its checksums decide on its name.
         folders: Plain names of its folders, whose files come first.
         named: Pattern in the names of its files in other folders.
         identify: Function that returns the role of a file, "" for a stranger; of
@@ -171,7 +171,7 @@ class FileSet(NamedTuple):
         return found
 
     def called(self, paths: Roles) -> str:
-        """Returns what the set is called that is read from some files.
+        """Returns the name of the set, by its files.
 
         Raises:
             DataError: A file `SOURCE` in their folder gives no name.
@@ -192,7 +192,7 @@ class FileData(Data):
     """A data set of files in the data folder."""
 
     files: ClassVar[FileSet]
-    """The files, all of which are needed, and what is published of them."""
+    """The files, all of which are needed, and the published facts on them."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: object) -> None:

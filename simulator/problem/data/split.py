@@ -104,7 +104,7 @@ def divide(
     Args:
         config: Options, of which `test_fraction` of the groups, rounded up, become
             test rows.
-        groups: Group of each row; all different where rows stand alone.
+        groups: Group of each row; all different where rows are independent.
         what: Name of the groups in messages.
 
     Returns:
@@ -160,7 +160,7 @@ def finished(
         views: View of each feature, none by default.
         fields: Inputs that the features are laid out of; whole ones are not scaled.
         no_classes: Reason why targets are no classes, if they are none.
-        groupings: What the training rows belong to.
+        groupings: The groups of training rows.
         in_order: Whether the training rows keep their order.
 
     Raises:
@@ -226,7 +226,7 @@ def divided(
         name: Name in tables and figures.
         rows: Features and labels.
         groups: Group of each row, such as a subject; no group is in both halves.
-        groupings: What the rows belong to.
+        groupings: The groups of rows.
         facts: Classes, columns and others, as `finished` has them.
 
     Raises:

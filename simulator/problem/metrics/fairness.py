@@ -1,10 +1,10 @@
 """Metrics of fairness: the accuracy of one model for each client and each label.
 
-The device finds the accuracy on the test rows of each label. What a client has follows
-on the host: the test accuracy for its own mix of labels, the one that its training rows
-have. So no test row is given to a client by chance, and
-clients with few rows have no noisier numbers than others. A division that leaves all
-clients with the same mix of labels gives them all the same accuracy.
+The device finds the accuracy on the test rows of each label. A client's accuracy
+follows on the host: the test accuracy for its own mix of labels, the one of its
+training rows. So no test row belongs to a client by chance, and clients with few rows
+have no noisier numbers than others. If all clients have the same mix of labels, they
+all have the same accuracy.
 """
 
 import math
@@ -55,7 +55,7 @@ def label_mix(shares: "Shares") -> Float[np.ndarray, "K C"]:
 
 
 def each_client(mix: Float[np.ndarray, "K C"], by_label: ByLabel) -> np.ndarray:
-    """Returns the accuracy of each client: that of each label, by its mix of them."""
+    """Returns the accuracy of each client, by its mix of labels."""
     return mix @ np.nan_to_num(by_label).astype(np.float64)
 
 

@@ -14,10 +14,10 @@ COUNTABLE = 92_681
 def accuracy(
     outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
 ) -> Float[Array, ""]:
-    """Returns the fraction of targets that are found.
+    """Returns the fraction of correct targets.
 
-    A class is found by the largest of its row's outputs; one of two classes by the sign
-    of its output, where there are as many outputs as targets.
+    The largest of a row's outputs predicts its class; with as many outputs as targets,
+    the sign of an output predicts one of two classes.
     """
     if outputs.shape == targets.shape:
         right = (outputs > 0) == (targets == 1)
@@ -29,7 +29,7 @@ def accuracy(
 def accuracy_by_label(
     outputs: Float[Array, " S *C"], targets: Num[Array, " S *T"]
 ) -> Float[Array, " C"]:
-    """Returns the fraction of each label's targets that are found, as in `accuracy`.
+    """Returns the fraction of each label's correct targets, as in `accuracy`.
 
     NaN for a label that no target has.
     """

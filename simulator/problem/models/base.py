@@ -50,12 +50,12 @@ class Classifier(Protocol):
     ) -> tuple[Float[Array, "C S"], Float[Array, " Q"]]:
         """Returns the logits of a batch, and its measured numbers (often none).
 
-        A model gets a key only if it `takes_key`, for what it draws.
+        A model gets a key only if it `takes_key`, for its draws.
         """
         ...
 
     def regularised(self) -> Bool[np.ndarray, "..."]:
-        """Says which weights are regularised: all but biases; broadcasts to them."""
+        """Returns which weights are regularised: all but biases; broadcasts to them."""
         ...
 
 

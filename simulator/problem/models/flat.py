@@ -52,7 +52,7 @@ _split.defvjp(_split_forwards, _split_backwards)
 
 
 def matrices(shapes: Sequence[tuple[int, ...]]) -> Bool[np.ndarray, " P"]:
-    """Says of each number whether it is of a matrix or kernel, not of a bias."""
+    """Returns whether each number is of a matrix or kernel, not of a bias."""
     return np.concatenate(
         [np.full(math.prod(shape), len(shape) > 1) for shape in shapes]
     )
@@ -85,8 +85,8 @@ def by_inputs(shapes: Sequence[tuple[int, ...]]) -> list[float]:
     That is Kaiming-uniform with a = sqrt 5.
 
     Args:
-        shapes: Shapes of matrices or kernels, outputs first, each but perhaps the last
-            followed by its biases, which have the same limit.
+        shapes: Shapes of matrices or kernels, outputs first, each (optionally except
+            the last) followed by its biases, which have the same limit.
     """
     fans = [math.prod(shape[1:]) for shape in shapes[::2]]
     return [1 / math.sqrt(fans[part // 2]) for part in range(len(shapes))]
@@ -127,8 +127,8 @@ class LayeredNetwork(ABC):
     ) -> Float[Array, "C A"]:
         """Returns the outputs for some rows, however many: block by block.
 
-        Classifiers of rows have a column a row, `A` is `S`; those of sequences a column
-        an element: of the first row's, then of the second's, ...
+        Outputs of row classifiers have a column per row, `A` is `S`; of sequence
+        classifiers a column per element: of the first row's, then of the second's, ...
 
         Args:
             weights: Flat vector.
@@ -160,7 +160,7 @@ class FlatNetwork(LayeredNetwork, Plain):
         return size(self.shapes)
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: all but biases and gains."""
+        """Returns whether each number is regularised: all but biases and gains."""
         return matrices(self.shapes)
 
 

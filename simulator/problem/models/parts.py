@@ -24,14 +24,14 @@ def size(shapes: Shapes) -> int:
 
 
 def between(shapes: Shapes) -> tuple[bool, ...]:
-    """Says of each array whether it is a matrix between the first and last layer."""
+    """Returns whether each array is a matrix between the first and last layer."""
     layers = [number for number, shape in enumerate(shapes) if len(shape) > 1]
     inner = layers[1:-1]
     return tuple(n in inner and len(shape) == 2 for n, shape in enumerate(shapes))
 
 
 class ModelCounts(NamedTuple):
-    """What others ask of a model before there is an array of it.
+    """Facts on a model before there is an array of it.
 
     Attributes:
         num_weights: Numbers that messages carry, running statistics included.
@@ -48,8 +48,8 @@ class Model(Part, ABC):
     """Model: its options, its facts that need no JAX, and its network."""
 
     families: ClassVar[tuple[str, ...]]
-    """Divisions of the data that the model is for: `horizontal` and `vertical`. One for
-    rows serves a party, too: its outputs are what the party sends."""
+    """Divisions of the data that the model is for: `horizontal` and `vertical`. A
+    horizontal model serves a party, too: the party sends its outputs."""
     is_linear: ClassVar[bool] = False
     """Whether outputs are linear in features and weights."""
     is_diagonal: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class Model(Part, ABC):
     takes_tokens: ClassVar[bool] = False
     """Whether its rows are sequences of tokens, one a frame."""
     shaped: ClassVar[bool] = False
-    """Whether it gets rows in the shapes and types in which they were given."""
+    """Whether it gets rows in their original shapes and types."""
 
     @abstractmethod
     def num_weights(self, num_features: int, num_outputs: int) -> int:
@@ -116,7 +116,7 @@ class Model(Part, ABC):
 
     @property
     def activation_of_party(self) -> Literal["relu", "tanh"] | None:
-        """Activation of what a party sends to a network at the server (VAFL, 10)."""
+        """Activation of a party's message to a network at the server (VAFL, 10)."""
         return "relu"
 
     def party_weights(self, num_features: int, num_outputs: int) -> int:

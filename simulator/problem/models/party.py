@@ -1,4 +1,4 @@
-"""Any network as a party's model: of its views, of its own width, with noise inside."""
+"""Any network as a party's model: for its views, with its width, with noise inside."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -19,13 +19,13 @@ Noises = Sequence[Float[Array, "..."]]
 
 
 class PartyNetwork(NamedTuple):
-    """A network whose outputs, of all views of a party, are what the party sends.
+    """A network whose outputs, for all views of a party, are the party's message.
 
     A classifier's last layer gives as many outputs as the server expects and has the
-    activation of the others, as equation 10 of VAFL has it. The weights of parties are
-    stacked, so each has the arrays of the widest party: those of a narrower one are a
-    network of its own width in the corner of them. The rest is zero, and stays so,
-    since the columns are zero.
+    activation of the others, as in equation 10 of VAFL. The weights of parties are
+    stacked, so each has the arrays of the widest party: a narrower party has a network
+    of its width in their corner. The rest is zero, and stays so, since the columns are
+    zero.
 
     Attributes:
         network: Network of a view: a `Classifier`, or the `Embedding` of a party.
@@ -48,7 +48,7 @@ class PartyNetwork(NamedTuple):
 
     @property
     def hidden_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of what each hidden layer computes of a sample, view by view."""
+        """Shapes of each hidden layer's output for a sample, view by view."""
         return tuple((self.views, *shape) for shape in hidden_shapes(self.network))
 
     def features(self, x: Float[np.ndarray, "M N P"]) -> Float[np.ndarray, "M N Q"]:
@@ -82,7 +82,7 @@ class PartyNetwork(NamedTuple):
         noise: Noises = (),
         last: Float[Array, "C S"] | None = None,
     ) -> Float[Array, "C S"]:
-        """Returns what the party sends of some rows, perturbed.
+        """Returns the party's message for some rows, perturbed.
 
         Args:
             weights: Weights of the network.
@@ -107,9 +107,9 @@ class PartyNetwork(NamedTuple):
 
 
 def hidden_shapes(network: Any) -> tuple[tuple[int, ...], ...]:
-    """Returns the shapes of what each hidden layer computes of a sample.
+    """Returns the shapes of each hidden layer's output for a sample.
 
-    Nothing of a network that does not say where noise enters its layers.
+    Nothing for a network without a place for noise in its layers.
     """
     return getattr(network, "hidden_shapes", ())
 
@@ -121,7 +121,7 @@ def embedded(
     noise: Noises = (),
     last: Float[Array, "C S"] | None = None,
 ) -> Float[Array, "C S"]:
-    """Returns what any model of a party makes of some rows, perturbed."""
+    """Returns the output of any party model for some rows, perturbed."""
     if isinstance(embedding, PartyNetwork):
         return embedding.apply(weights, x, noise, last)
     # A plug-in's network knows no noise.

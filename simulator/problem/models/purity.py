@@ -1,7 +1,7 @@
 """Whether a function of a user's own depends on its arguments alone.
 
-A program is traced once and then run again and again: what it takes from Python, or
-leaves there, is that of the one time.
+A program is traced once and then run again and again: its Python inputs and side
+effects belong to that one time.
 """
 
 import re
@@ -25,7 +25,7 @@ def check(named: UserFunction, run: Callable[..., PyTree], *arguments: PyTree) -
     """Refuses calls of Python while a program runs, and state outside the arguments.
 
     Raises:
-        ScenarioError: Naming what was found.
+        ScenarioError: With the fault.
     """
 
     def traced() -> PyTree:

@@ -44,7 +44,7 @@ Within = Annotated[float, Field(ge=0)]
 
 
 def known_to(info: ValidationInfo, name: str) -> metrics.Metric:
-    """Returns a metric: the one of that name, or what the study tells of it.
+    """Returns a metric: the registered one, or the study's description of it.
 
     Raises:
         UserError: There is neither.
@@ -61,7 +61,7 @@ def _known_quantity(of: str, info: ValidationInfo) -> str:
     known = (*metrics.names(), *metrics.QUANTITIES, *_of_study(info))
     if of not in known:
         raise LocatedError(
-            f"of must be a metric, or what else a run comes to, got {of!r}; "
+            f"of must be a metric or another result of runs, got {of!r}; "
             f"{suggestion(of, known)}",
             (),
         )
@@ -101,7 +101,7 @@ At = Annotated[
 
 
 def is_at(parameters: Mapping[str, object], at: Mapping[str, Sequence[object]]) -> bool:
-    """Says whether a claim that is made for some swept values is about a run.
+    """Returns whether a claim for some swept values is about a run.
 
     Args:
         parameters: Swept keys of the run and their values.
@@ -113,7 +113,7 @@ def is_at(parameters: Mapping[str, object], at: Mapping[str, Sequence[object]]) 
 
 
 class Claim(Part):
-    """One thing that a source says of variants of a study."""
+    """One claim of a source on variants of a study."""
 
     named: ClassVar[str]
     """Name of the kind: the entry that names the variant, or the variants."""
@@ -133,7 +133,7 @@ class Claim(Part):
     paper; the scenario itself (`own`, the default where the scenario has no `source`);
     or algebra, as two ways to compute the same."""
     says: str
-    """The claim in words, for pages and tables."""
+    """The claim as text, for pages and tables."""
 
     @property
     def kind(self) -> str:
@@ -156,11 +156,11 @@ class Claim(Part):
         return None
 
     def targets(self) -> Iterator[tuple[tuple[str, ...], str, float]]:
-        """Yields values that metrics are to reach: their places, metrics, values."""
+        """Yields the target values of metrics: their places, metrics, values."""
         yield from ()
 
     def quantities(self) -> dict[str, "Frame"]:
-        """Returns what the judge needs of a study, by the name of each quantity.
+        """Returns the judge's quantities of a study, each by its name.
 
         Each is a function from the study to a frame with a row per run, in columns
         `low` and `high`; by default the final values of the entry `metric`.
@@ -172,16 +172,16 @@ class Claim(Part):
         """Weighs the evidence for and against the claim.
 
         Args:
-            *args: What was measured, an `analysis.claims.Measured`, then the names of
-                the groups that the claim is about: the variants that it names, or these
-                at one point of a sweep.
+            *args: The measured quantities, an `analysis.claims.Measured`, then the
+                names of the claim's groups: its variants, or these at one point of a
+                sweep.
             **options: None.
 
         Returns:
             An `analysis.claims.Judged`.
 
         Raises:
-            StudyError: What was measured does not do for the claim.
+            StudyError: The measured quantities are not enough for the claim.
         """
 
     @model_validator(mode="before")
@@ -231,7 +231,7 @@ class OfPair(Claim):
 
 
 class AnyClaim(AnyPart):
-    """Stands in an annotation for claims of all kinds, which their entries tell apart.
+    """Annotates claims of all kinds, which their entries identify.
 
     The union is made when a scenario is first read, as `AnyPart` does it.
     """

@@ -1,7 +1,7 @@
 """Clients who continue as soon as their contribution has arrived.
 
-Their times depend on none of the others, so they are worked out first. One sort then
-says in which order everything happens, and counts say which version each job reads.
+Their times do not depend on each other, so they are computed first. One sort then gives
+the order of all events, and counts give the version that each job reads.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class ArrivalsPlayer:
         """Yields the timeline, piece by piece.
 
         Raises:
-            ScenarioError: a law gave an impossible duration, or time stands still.
+            ScenarioError: a law gave an impossible duration, or time does not advance.
         """
         paths, K = self._paths, self._world.num_clients
         size = max(BLOCK, min(128 * K, 4 * BLOCK), K // 4)

@@ -31,10 +31,9 @@ MANY = 32
 
 
 def free_rule(protocol: Protocol) -> Rule | None:
-    """Returns what a protocol does where nothing feeds back; None where something does.
+    """Returns a protocol's rule without feedback; None with feedback.
 
-    A protocol that inherits from another and plays otherwise has a rule of its own, or
-    none.
+    A protocol that inherits from another and plays otherwise has its own rule, or none.
     """
     for kind in type(protocol).__mro__:
         own = vars(kind)
@@ -55,7 +54,7 @@ def feedback(
 ) -> str:
     """Returns why a world is played by SimPy, in a few words; empty if it is not.
 
-    Mostly it is what feeds back on who acts when.
+    Mostly it is feedback on who acts when.
 
     A world without feedback is one in which each client's times follow from its own
     draws: any number of stages, links that are not shared, losses with repeats,
@@ -103,7 +102,7 @@ BLOCK = 65_536
 FIRST = 64
 """Jobs of each client that are worked out first, at most."""
 STUCK = 100_000
-"""Contributions at one instant after which time stands still."""
+"""Contributions at one instant after which time does not advance."""
 
 
 Block = tuple[Chunk, Int[np.ndarray, " J"]]
@@ -183,7 +182,7 @@ def _joined(first: Block, second: Block) -> Block:
 
 
 def standstill(commits: int, seconds: float) -> ScenarioError:
-    """Returns the error of a world in which time stands still."""
+    """Returns the error of a world in which time does not advance."""
     return ScenarioError(
         f"clients must take time, but {commits} commits happened at {seconds} s; give "
         f"clients.compute or clients.idle a law that is not always 0"

@@ -1,9 +1,9 @@
-"""What happens to clients, in the order in which an event loop would have it.
+"""Events of clients, in the order of an event loop.
 
 An event loop takes events of one instant in the order in which they were put into its
-queue, that is in the order of the events that put them there: their parents. So events
+queue, which is the order of the events that put them there: their parents. So events
 are in the order of their own times, then of their parents' times, then of those before
-them, and so on; the first ones are in the order in which they were started.
+them, and so on; the first ones are in the order of their start.
 """
 
 from bisect import bisect_right
@@ -23,14 +23,14 @@ START = -1
 
 
 class Events(NamedTuple):
-    """What happens in a block, in order; places are among the jobs that are known.
+    """Events in a block, in order; places are among the known jobs.
 
     Attributes:
         time: Times in the clock's unit.
         job: Place of the job that each belongs to.
-        kind: What happens to it.
+        kind: Kind of the event.
         read_at: Place of the event in which each job reads; `START` for first jobs that
-            read at once, `LATER` for those that do not read in this block.
+            read at once, `LATER` for jobs that do not read in this block.
     """
 
     time: Shaped[np.ndarray, " E"]
@@ -47,7 +47,7 @@ class EventOrder:
         self._num_events = 0
 
     def until(self, work: JobArrays, since: float, until: float) -> Events:
-        """Returns what happens after one time and until another, in order.
+        """Returns the events after one time and until another, in order.
 
         Args:
             work: All jobs that had not ended at the first time, among them one of each
@@ -75,7 +75,7 @@ class EventOrder:
     def happened(
         self, work: JobArrays, since: float, until: float
     ) -> tuple[np.ndarray, Int[np.ndarray, " E"], Int[np.ndarray, " E"]]:
-        """Returns times, jobs and kinds of what happens between two times."""
+        """Returns times, jobs and kinds of the events between two times."""
         J, own = work.client.size, work.own
         if own is None:
             job = np.flatnonzero(work.end <= until)
@@ -180,13 +180,13 @@ def within_bound(
     version: int,
     bound: int,
 ) -> Bool[np.ndarray, " E"]:
-    """Says which arrivals are applied, where those that are too stale are not.
+    """Returns which arrivals are applied, with a bound on staleness.
 
     Whether one is depends on those before it, so they are looked at one by one.
 
     Args:
         work: All jobs that have not ended before.
-        events: What happens to them.
+        events: The kinds of events.
         arrives: Whether each event is an arrival.
         version: Version before all of these events.
         bound: Largest staleness of a contribution that is applied, commits.

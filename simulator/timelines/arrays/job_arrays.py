@@ -20,16 +20,16 @@ NOT_READ = -1
 class JobArrays(NamedTuple):
     """Jobs, one client's after another's, each in order.
 
-    Times are in the clock's unit. Columns that say nothing in a world are None.
+    Times are in the clock's unit. Columns without meaning in a world are None.
 
     Attributes:
         client: Number of the client.
         job: Number of the job.
         read: Time of its read.
-        end: Time of its arrival, or at which it came to nothing.
+        end: Time of its arrival, or of its loss.
         read_version: Version that it has read, or `NOT_READ`.
         read_slot: Register of that version.
-        own: Whether the read is an event of its own; None where none is.
+        own: Whether the read is a separate event; None where none is.
         request: Time of an event before the read, at which it requests work.
         requests: Whether there is such an event.
         started: Time at which it began to compute; None where it does so at its read.

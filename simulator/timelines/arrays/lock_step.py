@@ -29,7 +29,7 @@ class LockStepPlayer:
         """Yields the timeline, piece by piece.
 
         Raises:
-            ScenarioError: a law gave an impossible duration, or time stands still.
+            ScenarioError: a law gave an impossible duration, or time does not advance.
         """
         K, limits = self._world.num_clients, self._limits
         made, standing, most = 0, 0, FIRST
@@ -146,7 +146,7 @@ class TurnsPlayer:
         """Yields the timeline, piece by piece.
 
         Raises:
-            ScenarioError: a law gave an impossible duration, or time stands still.
+            ScenarioError: a law gave an impossible duration, or time does not advance.
         """
         K, made, standing, size = self._world.num_clients, 0, 0, FIRST
         # When each client has read, in the order in which they come.

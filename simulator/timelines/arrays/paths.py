@@ -20,7 +20,7 @@ class Durations(NamedTuple):
 
     Attributes:
         stages: Purpose of each, if it is drawn, and its durations.
-        request: Number of stages before a client asks the server for work.
+        request: Number of stages before a client requests work from the server.
         read: Number of them before its read.
         started: Number of them before it begins to compute.
         computed: Number of them before it has computed.
@@ -42,7 +42,7 @@ class Durations(NamedTuple):
 
 
 class Paths:
-    """Every client's jobs, as many as are asked for."""
+    """Every client's jobs, as many as needed."""
 
     def __init__(self, world: World) -> None:
         self._world, self._plain = world, world.is_plain
@@ -95,7 +95,7 @@ class Paths:
         return self.work(drawn, np.repeat(clients, n), job.ravel(), after)
 
     def durations(self, clients: Int[np.ndarray, " C"], n: int) -> Durations:
-        """Returns how long the stages of the next `n` jobs of some clients take."""
+        """Returns the durations of the stages of the next `n` jobs of some clients."""
         first_job = self.jobs[clients]
         sends = wait = lost = twice = None
         if self._losses is not None:

@@ -2,7 +2,7 @@
 
 A law's parameters may be a number, a list with one entry per client, an arithmetic
 expression in the 1-based client index `m` and the client count `M`, or a law itself:
-then every client has a parameter of its own, drawn once.
+then every client has its own parameter, drawn once.
 
 Every draw is the law's quantile function at one keyed number in (0, 1): then one
 client's next hundred draws and the next draw of a million clients are the same vector
@@ -159,8 +159,7 @@ class Law(Part):
     def mean_seconds(self, num_clients: int) -> Float[np.ndarray, " _"]:
         """Returns the mean of each client's durations in the long run, or one for all.
 
-        Infinite where there is none. A law that is of no family of SciPy's may know it
-        all the same.
+        Infinite where there is none. Laws outside SciPy's families may have one, too.
 
         Args:
             num_clients: Number of clients that its parameters are for.
@@ -240,7 +239,7 @@ def scaled_to_mean(
 
 
 def check_cycle(laws: Mapping[str, Law], num_clients: int) -> None:
-    """Refuses laws of a cycle that are wrong, or with which time stands still.
+    """Refuses laws of a cycle that are wrong, or with which time does not advance.
 
     Args:
         laws: Laws of one cycle, by the dotted key of the stage; later keys are named
@@ -401,7 +400,7 @@ def check_drawn(
 def positive(
     quantity: AnyQuantity, num_clients: int, name: str
 ) -> Bool[np.ndarray, " n"]:
-    """Says for each client whether a parameter, in seconds or a factor, is above 0.
+    """Returns whether each client's parameter, in seconds or a factor, is above 0.
 
     Raises:
         LocatedError: it is negative for a client.
@@ -420,7 +419,7 @@ def positive(
 
 
 def distinct_values(quantity: AnyQuantity, num_clients: int, name: str) -> list[Number]:
-    """Returns the value of every client, or one if they are alike by what is written.
+    """Returns the value of every client, or one if they are written as equal.
 
     A million clients are then checked like one.
 
@@ -446,7 +445,7 @@ def known_values(
 
 
 def for_each(found: list[bool], num_clients: int) -> Bool[np.ndarray, " n"]:
-    """Repeats what was found for one client of many alike; copies what is of each."""
+    """Repeats the result for one client of many equal ones; copies individual ones."""
     return np.broadcast_to(np.array(found, bool), num_clients).copy()
 
 

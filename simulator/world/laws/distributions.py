@@ -73,7 +73,7 @@ class Scipy(Law):
     shift: "Parameter" = 0
     """Virtual seconds that are added to each draw."""
     parameters: dict[str, "Parameter"] = Field(default_factory=dict)
-    """Shape parameters by SciPy's names, which stand next to `law` in a scenario."""
+    """Shape parameters by SciPy's names, which are next to `law` in a scenario."""
 
     @model_validator(mode="before")
     @classmethod
@@ -169,7 +169,7 @@ def own_names() -> set[str]:
 
 
 def distribution(law: str, name: str) -> Family:
-    """Returns SciPy's distribution of that name, or what is known of a usual one.
+    """Returns SciPy's distribution of that name, or the faster form of a common one.
 
     Raises:
         LocatedError: there is none; naming the nearest.
@@ -228,7 +228,7 @@ def _check_scipy(text: str, num_clients: int, name: str) -> np.ndarray:
 
 
 def is_discrete(known: Family) -> bool:
-    """Says whether what `distribution` returns has integers alone as values."""
+    """Returns whether the result of `distribution` has integers alone as values."""
     if isinstance(known, Usual):
         return known.discrete
     import scipy.stats
@@ -275,16 +275,16 @@ def _check_row(known: Family, values: dict[str, Number], name: str, who: str) ->
     place = abs(float(loc)) + abs(float(shift))
     if max(place, scale) > LONGEST_S:
         raise LocatedError(
-            f"{name} must have loc, scale and shift of at most {LONGEST_S:g} s, beyond "
-            f"which no clock counts, got {float(max(place, scale)):g} {who}; use "
-            f"larger units of time",
+            f"{name} must have loc, scale and shift of at most {LONGEST_S:g} s, the "
+            f"largest time of a clock, got {float(max(place, scale)):g} {who}; use "
+            "larger units of time",
             keys(name),
         )
     if not is_discrete(known) and scale < np.spacing(place):
         raise LocatedError(
-            f"{name}.scale must be larger than what the clock tells apart near "
-            f"{place:g} s, {np.spacing(place):.2g} s, got {float(scale):g} {who}, of "
-            f"which nothing is left; take law: constant, or a larger scale",
+            f"{name}.scale must be larger than the clock's resolution near {place:g} "
+            f"s, {np.spacing(place):.2g} s, got {float(scale):g} {who}, which would "
+            "be lost; take law: constant, or a larger scale",
             keys(f"{name}.scale"),
         )
     low, high = (float(end) for end in known.support(*floats))
@@ -310,8 +310,8 @@ def _check_row(known: Family, values: dict[str, Number], name: str, who: str) ->
     far = steps and high > beyond
     if far and usual.adds_up(known) and known.sf(beyond, *floats) > RARE:
         raise LocatedError(
-            f"{name} must be a law whose draws lie within {usual.REACH:,} steps, "
-            f"got {law!r} {who}, which draws beyond with a chance of "
+            f"{name} must be a law whose draws lie within {usual.REACH:,} steps, got "
+            f"{law!r} {who}, which draws beyond with a probability of "
             f"{known.sf(beyond, *floats):.2g}; {usual.remedy(known)}",
             keys(name),
         )

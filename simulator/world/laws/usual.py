@@ -89,7 +89,7 @@ class Usual(NamedTuple):
         above: Probabilities of more than these.
         average: Mean by shapes.
         shapes: Name of its shape, as SciPy has it; None if there is none.
-        exists: Says whether there is a law of such shapes.
+        exists: Returns whether there is a law of such shapes.
         ends: Least and largest value.
         discrete: Whether the values are integers.
     """
@@ -278,16 +278,16 @@ USUAL = {
 REACH = 10**6
 """Values that are added for a chance at most: more take seconds and gigabytes."""
 COUNTED = 2.0**53
-"""Beyond this, floats no longer tell integers apart."""
+"""Beyond this, floats no longer distinguish integers."""
 
 
 def is_searched(known: Family) -> bool:
-    """Says whether quantiles of what `distribution` returns have to be searched."""
+    """Returns whether quantiles of a result of `distribution` need a search."""
     return _has_generic(known, "_ppf")
 
 
 def adds_up(known: Family) -> bool:
-    """Says whether chances of a law are sums over all values up to one."""
+    """Returns whether probabilities of a law are sums over all values up to one."""
     return _has_generic(known, "_cdf")
 
 
@@ -332,7 +332,7 @@ def check_short(known: Family, *shapes: Values) -> None:
 
 
 def remedy(known: Family) -> str:
-    """Returns what to do about a law that reaches too far."""
+    """Returns the remedy for a law with too large values."""
     bounded = "zipfian, which ends at n, or " if known.name == "zipf" else ""
     return f"take {bounded}law: truncated with a lower high"
 

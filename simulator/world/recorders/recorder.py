@@ -33,7 +33,7 @@ its worker, number, version read and uploads."""
 
 
 class Reading(NamedTuple):
-    """What a job has read.
+    """The reads of a job.
 
     Attributes:
         job: Number of the worker's job.
@@ -134,7 +134,7 @@ class Recorder:
         return self._job[worker]
 
     def current(self, worker: int) -> Reading:
-        """Returns what the worker's current job has read."""
+        """Returns the reads of the worker's current job."""
         return Reading(
             self._job[worker],
             self._read_time[worker],
@@ -190,7 +190,7 @@ class Recorder:
     def contribute(self, worker: int, round_: int = 0, *, held: bool = False) -> None:
         """Puts the worker's current job into the server's buffer: no new version.
 
-        What is `held` is not applied before it is released.
+        A `held` contribution is not applied before it is released.
         """
         self._settle()  # before the register that this job has read may be free
         slot, job = self._read_slot[worker], self._job[worker]
@@ -205,7 +205,7 @@ class Recorder:
         self.num_contributions += 1
 
     def release_held(self) -> None:
-        """Lets the next commit apply what was held."""
+        """Lets the next commit apply the held contributions."""
         self._buffered += self._held
         self._held = []
 
@@ -356,8 +356,8 @@ class Recorder:
 
         Args:
             until: Virtual seconds.
-            final: Whether nothing more can happen at that instant; else what has
-                happened then is kept back, since more may come before it in order.
+            final: Whether nothing more can happen at that instant; else its incidents
+                are kept back, since others may come before them in order.
         """
         last = until if final else nextafter(until, -inf)
         done = sorted(entry for entry in self._incidents if entry[0] <= last)

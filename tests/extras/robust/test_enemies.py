@@ -209,18 +209,18 @@ def test_one_enemy_moves_a_mean_as_far_as_it_likes() -> None:
     [
         (
             {"protocol": EACH, "algorithm": chain(by=MEDIAN)},
-            "must get at least 3 contributions a commit, got 1; wait for more",
+            "must get at least 3 contributions per commit, got 1; wait for more",
         ),
         (
             {"protocol": BUFFER, "algorithm": chain(by=KRUM | {"tolerated": 2})},
-            "'krum' must get at least 7 contributions a commit, got 5",
+            "'krum' must get at least 7 contributions per commit, got 5",
         ),
         (
             {
                 "protocol": {"kind": "buffered", "window": 2.0},
                 "algorithm": chain(by=MEDIAN),
             },
-            "must know how many contributions make a commit",
+            "must have a fixed number of contributions per commit",
         ),
         (
             {"algorithm": chain({"kind": "sign_flip", "clients": [6]})},
@@ -242,7 +242,7 @@ def test_one_enemy_moves_a_mean_as_far_as_it_likes() -> None:
                 },
                 "algorithm": chain(by=MEDIAN),
             },
-            "must get at least 3 contributions a commit, got 2; wait for more",
+            "must get at least 3 contributions per commit, got 2; wait for more",
         ),
     ],
 )

@@ -225,7 +225,7 @@ def test_a_choice_by_what_clients_have_told_is_refused(tmp_path: Path) -> None:
         "stop": {"commits": 20},
         "evaluate": {"every": {"commits": 20}},
     }
-    with pytest.raises(UserError, match="must ask for nothing on a testbed"):
+    with pytest.raises(UserError, match="must not need training on a testbed"):
         act_out(Bench(validated(tree), tmp_path / "bed"))
 
 

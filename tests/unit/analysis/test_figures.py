@@ -150,12 +150,12 @@ def test_commits_of_unlike_content_are_said_to_be() -> None:
     table["contributions"] = table["commits"] * np.where(table["run"] < 5, 1, 8)
     # Three of the second group are in a buffer that is not full at the end.
     table["contributions"] += np.where(table["run"] < 5, 0, 3)
-    said = "a commit applies 1 to 8 contributions, by group"
+    said = "1 to 8 client updates per server update, by group"
     assert said in note_of(figures.convergence(study, against="commits"))
     assert said not in note_of(figures.convergence(study, against="time"))
     table["contributions"] = 3 * table["commits"]
     same = figures.convergence(study, against="commits")
-    assert "contributions" not in note_of(same)
+    assert "client updates" not in note_of(same)
 
 
 def test_groups_of_a_study_without_variants_are_called_by_what_is_swept() -> None:
@@ -272,14 +272,14 @@ def test_kinds_of_figures_are_counted() -> None:
 
 def test_captions_of_figures() -> None:
     final = "Final values (of the last tenth of evaluations)"
-    swept = f"{final} over what is swept"
+    swept = f"{final} over the swept"
     known: dict[str, Any] = {
-        "loss-over-a-and-b": f"{swept}, means over replicates",
-        "loss-over-a": f"{swept}, with 95 % intervals",
-        "commits-over-a": "Commits until the target over what is swept",
-        "time-to-target-over-a": "Virtual time until the target over what is swept, "
+        "loss-over-a-and-b": f"{swept} keys, means over replicates",
+        "loss-over-a": f"{swept} key, with 95 % intervals",
+        "commits-over-a": "Server updates until the target over the swept key",
+        "time-to-target-over-a": "Virtual time until the target over the swept key, "
         f"with 95 % intervals of medians; {MEDIANS}",
-        "loss-against-privacy": f"{final} against what clients spent of their privacy",
+        "loss-against-privacy": f"{final} against the privacy that clients spent",
         "convergence-commits-loss": "Mean over replicates with its 95 % interval",
         "time-to-target": f"Virtual time until the target: medians; {MEDIANS}",
         "unheard-of": "unheard-of",

@@ -45,7 +45,7 @@ def test_histograms_of_clients_and_their_law() -> None:
         title = axes.get_title(loc="left")
         assert title.startswith(f"client {client}\nmean ")
         assert re.search(rf"; 0\.[1-5] % > {axes.get_xlim()[1] - 0.5:g}$", title), title
-    said = "Age of embeddings when used (commits), after the start"
+    said = "Age of embeddings when used (server updates), after the start"
     assert figure.get_supxlabel() == said
     assert_apart(figure)
     table = study.tables["staleness"]
@@ -65,7 +65,7 @@ def test_histograms_of_many_clients_of_no_staleness_and_of_nothing() -> None:
     study.tables["staleness"] = table.assign(low=0, high=1, quantity="contribution")
     figure = figures.staleness_histogram(study, "async")
     assert titles_of(figure)[0] == "client 1\nmean 0"
-    assert figure.get_supxlabel() == "Staleness of contributions (commits)"
+    assert figure.get_supxlabel() == "Staleness of client updates (server updates)"
     with pytest.raises(ValueError, match="no staleness of a group 'central'"):
         figures.staleness_histogram(study, "central")
 

@@ -139,7 +139,7 @@ def test_the_report_draws_it_where_epsilons_differ() -> None:
     ("against", "end", "label"),
     [
         ("time", 2, "Virtual time (s)"),
-        ("commits", 20, "Commits"),
+        ("commits", 20, "Server updates"),
         ("bytes", 20.02, "Data sent (MB)"),
         ("epochs", 0.2, "Passes over the data"),
         ("epsilon", 8, "Privacy spent, ε of the client that spent most\n(δ = 1e-05"),

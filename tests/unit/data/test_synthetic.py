@@ -123,7 +123,7 @@ def test_frames_keep_their_class_for_a_while() -> None:
     same = (data.y_train[:, 1:] == data.y_train[:, :-1]).mean()
     # Another class is drawn with chance 0.25, nine times of ten.
     assert same == pytest.approx(0.75 + 0.25 / 10, abs=0.01)
-    with pytest.raises(ValueError, match="classes must not be set where frames have"):
+    with pytest.raises(ValueError, match="classes must not be set if every frame has"):
         SyntheticSeries(labels="frame", classes=(0, 1))
 
 

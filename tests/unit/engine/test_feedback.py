@@ -151,7 +151,7 @@ def test_what_was_heard_is_kept_and_told_again() -> None:
         again.tell(number, answers)
         np.testing.assert_array_equal(answers.norms, norms)
         assert answers.metrics == {"x": x}
-    with pytest.raises(ScenarioError, match="must be run to know who acts when"):
+    with pytest.raises(ScenarioError, match="timing must be simulated together"):
         again.tell(3, answers)
 
 
@@ -207,15 +207,15 @@ def test_each_run_that_asks_is_a_task_of_its_own() -> None:
 
 
 def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="must be run to know who acts when"):
+    with pytest.raises(ScenarioError, match="timing must be simulated together"):
         record(scenario(TREE), tmp_path / "t")
     world = {key: TREE[key] for key in ("name", "clients", "protocol", "stop")}
     world["clients"] = world["clients"] | {"number": 5}
-    with pytest.raises(ValueError, match="must ask for nothing in a world without"):
+    with pytest.raises(ValueError, match="must not need training in a world without"):
         WorldScenario.model_validate(world)
     mapa = {"kind": "mapa", "epsilon": 1.0, "step_size": 0.1, "batch": 11}
     refused = {
-        "does not tell; take sgd": {"algorithm": mapa},
+        "does not report; take sgd": {"algorithm": mapa},
         "engine.mode must be auto": {"engine": {"mode": "waves"}},
     }
     for message, changes in refused.items():

@@ -237,7 +237,7 @@ def clashing(weights: Any, client: int, job: int, rows: Any) -> Any:
         (lost_at_once, "must return a finite loss, got NaN or infinity"),
         (mistaken, r"got KeyError: 'learning_rate' \(test_host.py:\d+\)"),
         (changing, "info of the same names for every job, got more after loss"),
-        (clashing, "info by names of its own, got 'weight'"),
+        (clashing, "info by new names, got 'weight'"),
     ],
 )
 def test_a_mistake_in_a_function_is_one_line_with_its_cause(

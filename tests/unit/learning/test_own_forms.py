@@ -295,7 +295,7 @@ def test_a_name_that_is_not_there() -> None:
     built((start, logits))
     with pytest.raises(ScenarioError, match="did you mean 'model'"):
         python_network(UserFunction("own_here:modle", ENTRY), THREE, ROW)
-    with pytest.raises(ScenarioError, match="was not handed over to it"):
+    with pytest.raises(ScenarioError, match="which it does not have"):
         python_network(UserFunction("memory:model@0", ENTRY), THREE, ROW)
 
 

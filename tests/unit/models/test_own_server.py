@@ -95,7 +95,7 @@ WRONG = {
     "failing": "got TypeError: .*test_own_server.py",
     "dropping": "must be without dropout, for the server answers",
     "printing": "must not call Python while it runs, got debug_",
-    "nothing": "must name something of the module",
+    "nothing": "must name an object of the module",
 }
 
 

@@ -60,7 +60,7 @@ def test_a_client_that_the_clock_never_sees(monkeypatch: pytest.MonkeyPatch) -> 
 
 LAWS = {
     "{law: expon, loc: 1.0e+12, scale: 1.0e-6}": (
-        "clients.compute.scale must be larger than what the clock tells apart near "
+        "clients.compute.scale must be larger than the clock's resolution near "
         "1e+12 s, 0.00012 s, got 1e-06"
     ),
     "{law: expon, scale: 1.0e+300}": "loc, scale and shift of at most 1e+15 s",

@@ -144,7 +144,7 @@ def test_a_file_with_the_name_of_another_module(
     path.write_text("STALESIM = {}", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv(VARIABLE, str(path))
-    with pytest.raises(UserError, match=r"a name of its own, got 'json', .*rename the"):
+    with pytest.raises(UserError, match=r"a new name, got 'json', .*rename the"):
         everything()
 
 

@@ -56,7 +56,7 @@ def test_an_empty_mapping_empties() -> None:
     found = overridden("variants.one={}")
     assert found.variants == {"one": {}}
     assert expand(found)[0].scenario.protocol.t == 2
-    with pytest.raises(ScenarioError, match="clients must say how long a job takes"):
+    with pytest.raises(ScenarioError, match="clients must set the duration of a job"):
         overridden("clients={}")
 
 

@@ -127,7 +127,7 @@ def test_trials_of_another_comparison_are_not_taken_over(
     with pytest.raises(StudyError, match="left was tried on another grid"):
         compare(finer, tmp_path / "a")
     less = config(budget={"trials": 3})
-    with pytest.raises(StudyError, match="at a border of what was tried"):
+    with pytest.raises(StudyError, match="at the edge of the tried values"):
         compare(less, tmp_path / "a")
 
 
@@ -251,14 +251,14 @@ def test_beyond_what_is_valid_it_looks_nearer(tmp_path: Path) -> None:
     ("more", "says"),
     [
         ({"variants": {"left": {}}}, "at least two variants to compare, got 1"),
-        ({"sweep": {"algorithm.batch": [4, 8]}}, "compare must stand without sweep"),
+        ({"sweep": {"algorithm.batch": [4, 8]}}, "compare must be without sweep"),
         (
             {"tune": {"over": {"algorithm.step_size": [0.1, 0.2]}}},
-            "compare must stand without tune",
+            "compare must be without tune",
         ),
         (
             {"variants": {"left": {"sweep": {"algorithm.batch": [1, 2]}}, "right": {}}},
-            r"compare must stand without variants\.left\.sweep",
+            r"compare must be without variants\.left\.sweep",
         ),
         ({"compare": {"also": {"lft": {}}}}, r"compare\.also\.lft must be a variant"),
         ({"compare": {"over": {}}}, r"compare\.also must have left, of which nothing"),

@@ -353,7 +353,7 @@ def test_a_loader_says_what_it_reads(
     (here / "mine").write_bytes(b"mine")
     monkeypatch.setattr(mnist, "bundled", lambda config: files.read(Path("mine")))
     tree = changed(TREE, problem__data={"kind": "mnist", "split_seed": 12345})
-    with pytest.raises(DataError, match=r"must say that it reads .*/mine; give its"):
+    with pytest.raises(DataError, match=r"must declare that it reads .*/mine; give"):
         studies.simulate(tree, "s")
 
 

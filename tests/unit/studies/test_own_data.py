@@ -205,7 +205,7 @@ def test_a_function_that_draws_anew_is_one_line(module: str) -> None:
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        ("gone", "must name something of the module .*, got 'gone'"),
+        ("gone", "must name an object of the module .*, got 'gone'"),
         ("fails", "problem.data.build must .* KeyError: 0 .*from '.*fails'"),
         ("number", "problem.data.build must .* TypeError"),
         ("nothing", "must return arrays by name, got list from .*; return"),

@@ -121,7 +121,7 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     looks = Looks()
     _grow(tmp_path / "s", looks)
     assert looks.seen == [10, 13]
-    with pytest.raises(StudyError, match="must keep to its plan of looks at 10, 13"):
+    with pytest.raises(StudyError, match="must keep its plan of analyses at 10, 13"):
         _grow(tmp_path / "s", looks, most=20)
 
 
@@ -130,7 +130,7 @@ def test_resume_continues_the_looks(
 ) -> None:
     """A kill after the first look leaves a study that is complete, and undecided."""
     _grow(tmp_path / "s", lambda _: True, looks=[5, 8])
-    with pytest.warns(StudyWarning, match="no look at its claims follows without"):
+    with pytest.warns(StudyWarning, match="no interim analysis follows without"):
         assert len(studies.resume(tmp_path / "s").manifest["runs"]) == 5
     looks = Looks()
     monkeypatch.setattr(claims, "all_decided", looks)

@@ -177,7 +177,7 @@ VARIANTS = {"variants": {"a": {}, "b": {"protocol": {"kind": "synchronous"}}}}
 @pytest.mark.parametrize(
     ("tree", "options", "message"),
     [
-        ({}, {"over": {}}, "must say what is tuned; give --over"),
+        ({}, {"over": {}}, "must define what to tune; give --over"),
         (VARIANTS, {}, "must be tuned one variant at a time, but has a, b"),
         (VARIANTS, {"variant": "c"}, "--variant must be a variant of the scenario"),
         ({"sweep": {"algorithm.batch": [1, 2]}}, {}, "must have no sweep to be tuned"),

@@ -28,7 +28,7 @@ class GossipState(NamedTuple):
         registers: The model that every worker's job has read, then those on their way.
         spread: Of all models; None where rows do not have the consensus distance.
         memory: What merging keeps.
-        key: Key of noise, of random changes of images and of what training draws.
+        key: Random key of noise, image augmentation and training.
         moments: State of every worker's optimiser, each array `[K, ...]`; None without.
         shares: Push-sum weights; None without push-sum.
     """
@@ -67,20 +67,20 @@ class _Change(NamedTuple):
 class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     """Every worker steps its own model; averagings mix them.
 
-    A method chooses what a worker computes and how two models become one; it may say
-    otherwise what is read of a model (`read`), and how far they are apart (`distance`).
+    A method defines the worker's computation and the merging of two models. It may also
+    define `read`, the model that is read, and `distance`, the distance of models.
 
     Attributes:
         step_size: Step size of a mean gradient.
-        gradient: Of problem, key, model and event: what a row's first worker computes
-            at the model that it has read.
+        gradient: Computes the contribution of a row's first worker at the model that it
+            has read, from problem, key, model and event.
         mixing: Matrices of averagings of everyone, in turn; None for pairs.
         merging: How two models become one.
         optimizer: Each worker's own; None for plain SGD.
         num_workers: K.
         num_messages: M, registers of models on their way; 0 where none is pushed.
-        measured: Whether every row has the consensus distance, which takes a quarter of
-            the time of a network's run.
+        measured: Whether every row has the consensus distance, which costs a quarter of
+            the time of a run on a network.
     """
 
     per_worker_models: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
     def read(
         self, state: GossipState, models: Model, worker: Int[Array, ""] | None = None
     ) -> Model:
-        """Returns what a worker, by default all, would read of their models."""
+        """Returns the models that workers, by default all, would read."""
         return models
 
     def distance(self, state: GossipState, spread: Spread) -> Float[Array, ""]:
@@ -127,10 +127,10 @@ class GossipKernel(Probeable[HorizontalProblem, GossipState]):
         A model that is pushed is written into a message (SEND), and that is merged into
         the receiver's model (MERGE).
 
-        All that is read is read within one branch, and what is written is one model
-        that comes out of it: so XLA writes in place, row by row of the table. A model
-        that is not an output of a branch would be calculated again wherever it is
-        written, from the models before it, of which XLA would keep a copy.
+        All reads are within one branch, and its one written model is the branch's
+        output: so XLA writes in place, row by row of the table. XLA would compute a
+        model that is not an output of a branch again wherever it is written, from the
+        models before it, and would keep a copy of those.
         """
         commit = partial(self._commit, problem, state, event)
         same = partial(_same, state, event, jax.eval_shape(commit))

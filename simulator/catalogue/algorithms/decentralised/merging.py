@@ -19,7 +19,7 @@ Ages = Int[Array, " R"]
 
 
 MemoryT = TypeVar("MemoryT")
-"""What a way of merging keeps, a tree of arrays."""
+"""The state of a way of merging, a tree of arrays."""
 
 
 class Spread(NamedTuple):
@@ -79,25 +79,25 @@ def spread_of(models: Float[Array, "K ..."]) -> Spread:
 
 
 class Merging(eqx.Module, Generic[MemoryT]):
-    """A way of merging, by what it keeps and what it makes of two models."""
+    """A way of merging: its state, and the model that it makes of two."""
 
     def begin(self, num_workers: int, registers: Table) -> MemoryT | None:
-        """Returns what it keeps, before the first row: by default nothing.
+        """Returns the state before the first row: by default nothing.
 
         Args:
             num_workers: K.
-            registers: What workers' jobs have read, then the models on their way.
+            registers: Models that workers' jobs have read, then the models in transit.
         """
 
     @abstractmethod
     def merged(self, memory: MemoryT, event: Event, own: Model, other: Model) -> Model:
-        """Returns what becomes of a worker's model and the one that it meets."""
+        """Returns the merged model of a worker's model and the one that it meets."""
 
     def after(self, memory: MemoryT, event: Event, arrived: Model | None) -> MemoryT:
-        """Returns what it keeps after a row: by default what it kept before.
+        """Returns the state after a row: by default the state before it.
 
         Args:
-            memory: What it kept.
+            memory: The state before the row.
             event: The row.
             arrived: The model that a MERGE has got; None where models meet in pairs.
         """
@@ -162,7 +162,7 @@ whether there is one."""
 
 
 class Cached(Merging[LastModels]):
-    """A worker takes the mean of its own model and the last ones of its neighbours."""
+    """A worker averages its own model and the last ones of its neighbours."""
 
     def begin(self, num_workers: int, registers: Table) -> LastModels:
         pairs = (num_workers, num_workers)

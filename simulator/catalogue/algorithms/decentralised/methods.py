@@ -90,8 +90,8 @@ def augmented(
         key: Key of the batch; an image's changes follow from it and from its place.
         x: Images plane by plane, row by row.
         image: Height, width and depth of an image, pixels.
-        crop: Pixels of zeros on each side, >= 0. The upper left corner of what is cut
-            out is drawn from all (2 crop + 1)^2 places.
+        crop: Pixels of zeros on each side, >= 0. The upper left corner of the crop is
+            drawn from all (2 crop + 1)^2 places.
         flip: Whether images are mirrored, left and right, with a chance of 1/2.
 
     Source: pytorch-cifar, RandomCrop with padding and RandomHorizontalFlip.

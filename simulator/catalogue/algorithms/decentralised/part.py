@@ -1,4 +1,4 @@
-"""Decentralised SGD: every worker has a model of its own. No JAX here.
+"""Decentralised SGD: every worker has its own model. No JAX here.
 
 Which of the known methods it is follows from the protocol: `gossip` in pairs is
 AD-PSGD, with everyone in rounds SYNC (all-reduce SSGD), with all neighbours D-PSGD.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
     """Common base: the gradient at a worker's snapshot steps its own model.
 
-    The average of all workers' models is what is evaluated (A-14).
+    The average of all workers' models is evaluated (A-14).
     """
 
     family: ClassVar[str] = "horizontal"
@@ -99,23 +99,23 @@ class Meeting(Decentralised):
 
     protocols: ClassVar[tuple[str, ...]] = ("gossip", "push_gossip")
     merge: Literal["mean", "age", "replace", "cached"] = "mean"
-    """How two models merge: their mean; or by weights in proportion to their ages, the
-    steps that have gone into them, and then both have the age of the older one; or
-    `replace`, where a model that is pushed takes the place of the receiver's own, so
-    that models walk at random; or `cached`: the receiver keeps the last model of each
-    neighbour that it has heard of, and takes the mean of its own and all of these, for
-    which it stores K models. Source: Hegedűs, Danner and Jelasity, Decentralized
-    Learning Works (2021), section 3; Ormándi, Hegedűs and Jelasity (2013), RW; the
-    caches of gossipy's `CacheNeighNode`, which merges with one of them when it sends.
+    """How two models merge: their mean; or by weights in proportion to their ages,
+    their numbers of steps, and then both have the age of the older one; or `replace`,
+    where a model that is pushed replaces the receiver's own, so that models walk at
+    random; or `cached`: the receiver keeps the last model of each neighbour that has
+    reached it, and averages its own and all of these, for which it stores K models.
+    Source: Hegedűs, Danner and Jelasity, Decentralized Learning Works (2021), section
+    3; Ormándi, Hegedűs and Jelasity (2013), RW; the caches of gossipy's
+    `CacheNeighNode`, which merges with one of them when it sends.
     """
     optimizer: Optimizer | None = None
     """Each worker's own optimiser, of noisy gradients where there is noise; its moments
     are not averaged. By default plain SGD. Weight decay is `problem.l2`."""
     augmentation: Augmentation | None = None
-    """Random changes of the images of a batch."""
+    """Random augmentation of the images of a batch."""
 
     def merging(self) -> "Merging":
-        """Returns how two workers' models become one; a variant has its own."""
+        """Returns the way of merging two workers' models; a variant has its own."""
         from .merging import WAYS  # JAX
 
         return WAYS[self.merge]()
@@ -156,7 +156,7 @@ class Adp2sgd(NoisyMessages, Meeting):
 
     kind: Literal["adp2sgd"] = "adp2sgd"
     noise: Noise
-    """Noise on what is sent."""
+    """Noise on the messages."""
 
     def check(self, problem: "Problem", protocol: Any) -> None:
         if problem.model.normalises_batches and self.clips_samples:
@@ -218,7 +218,7 @@ class Adp2sgd(NoisyMessages, Meeting):
 class Sgp(Decentralised):
     """Stochastic gradient push: shares of models go along directed edges.
 
-    What a worker computes and is evaluated with is its model over its push-sum weight.
+    A worker computes with its model over its push-sum weight, which is also evaluated.
 
     Source: Assran, Loizou, Ballas and Rabbat, Stochastic Gradient Push for Distributed
     Deep Learning (2019), Algorithm 1.

@@ -48,7 +48,7 @@ class TableSteps(StepSizes):
 
 
 class StagedNoise(eqx.Module):
-    """Clipping, and noise on what is clipped, by a sensitivity that stages change.
+    """Clipping, then noise, with a sensitivity that depends on the stage.
 
     Attributes:
         last: Last iteration of each stage; as many for every run, so that runs of one
@@ -70,17 +70,17 @@ class StagedNoise(eqx.Module):
     first_layer: bool = eqx.field(static=True)
 
     def size(self, problem: HorizontalProblem) -> int | None:
-        """Returns how many numbers, the first ones, are clipped; None for all."""
+        """Returns how many of the first numbers are clipped; None for all."""
         return problem.model.num_noised if self.first_layer else None
 
     def of_job(self, job: ClientJob) -> Float[Array, ""]:
-        """Returns the sensitivity that came with what the client read (M-18)."""
+        """Returns the sensitivity that came with the client's model (M-18)."""
         made_by = jnp.maximum(job.version, 1)
         return self.sensitivity[jnp.searchsorted(self.last, made_by)]
 
 
 class Gradient(WorkPart):
-    """The gradient of one batch, of samples that are clipped one by one if so asked."""
+    """The gradient of one batch; samples are clipped one by one if so set."""
 
     _noise: StagedNoise | None
 

@@ -48,8 +48,8 @@ class EdgeCloud(DividesRows, Algorithm):
     """Bound on the deviation of a sample's gradient, or `data`: measured at the start
     of the run (M-25)."""
     smoothness: Annotated[Positive | Literal["data"], OrData] = 10.0
-    """Lipschitz constant L of the gradient, or `data`: that of a convex linear model,
-    else measured at the start of the run (M-25)."""
+    """Lipschitz constant L of the gradient, or `data`: computed for a convex linear
+    model, else measured at the start of the run (M-25)."""
 
     averaged: bool = False
     """Whether the average of all iterates is evaluated, of which Theorem 2 speaks, in
@@ -118,14 +118,14 @@ class NoisyEdgeCloud(NoisyMessages, _Asynchronous):
     """Law of the noise vector: readings B, A and C of eq. 6 (M-01). B alone reproduces
     the figures and is not differentially private; A is; C is with sqrt(d) epsilon."""
     variance_in_analysis: Literal["law", "paper"] = "law"
-    """Second moment of the noise in the formulas: that of its law, or 2 scale^2
+    """Second moment of the noise in the formulas: the variance of its law, or 2 scale^2
     whatever the law and the dimension (M-02)."""
     clip: Literal["mean", "sample"] = "mean"
     """Object of the clipping: the mean gradient of a batch, as printed, or each
     sample's, which alone has the stated sensitivity (M-03)."""
     clip_bound: Annotated[Positive | Literal["data"], OrData] | None = None
-    """G: the (first) sensitivity is 2 G / b; by default that of eq. 12 (M-10). `data`:
-    the largest norm of a sample's gradient at the start of the run."""
+    """G: the (first) sensitivity is 2 G / b; by default from eq. 12 (M-10). `data`: the
+    largest norm of a sample's gradient at the start of the run."""
     noised: Literal["all", "first_convolution"] = "all"
     """Part that is clipped and gets noise. `first_convolution` is the paper's for CNNs;
     the other layers' gradients are then released as they are (M-14)."""
@@ -216,9 +216,9 @@ class Audp(NoisyEdgeCloud):
 
     kind: Literal["audp"] = "audp"
     rate: Literal["equation_10", "equation_11"] = "equation_10"
-    """Step size: that of Theorem 2 and Table II, or the one of equation 11, which has
-    (tau_max + 1)^2 + 1 for tau_max + 1 and by which the bound loses its log T, as
-    Remark 2 needs it (M-21)."""
+    """Step size: of Theorem 2 and Table II, or of equation 11, which has
+    (tau_max + 1)^2 + 1 for tau_max + 1, so that the bound has no log T, as Remark 2
+    needs it (M-21)."""
 
     @model_validator(mode="after")
     def _one_step(self) -> "Audp":

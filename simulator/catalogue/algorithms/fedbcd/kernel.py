@@ -40,11 +40,11 @@ Lone = tuple[Float[Array, "..."], ...]
 
 
 Moments = tuple[object, ...] | None
-"""States of the optimisers of a block's parts; None without an optimiser."""
+"""States of the optimisers of a block's components; None without an optimiser."""
 
 
 class BlockDescentState(NamedTuple):
-    """The parties' models and, asynchronously, what the server has stored.
+    """The parties' models and, asynchronously, the server's stored values.
 
     Attributes:
         weights: each party's own model.
@@ -94,8 +94,8 @@ class BlockDescentKernel(Kernel[VerticalProblem, BlockDescentState]):
         local_steps: Q.
         frozen: whether parties without labels keep the derivative that they received
             (F-01).
-        stored: whether the others' outputs are as they were last uploaded, and each
-            party has a batch of its own.
+        stored: whether the others' outputs are those last uploaded, and each party has
+            its own batch.
     """
 
     step_size: Schedule | Steps

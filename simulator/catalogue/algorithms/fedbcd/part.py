@@ -30,15 +30,14 @@ if TYPE_CHECKING:
 class BlockDescent(SumsOutputs, Algorithm):
     """Common base of FedSGD and FedBCD: the parties' models meet in a sum of outputs.
 
-    In rounds, all parties have one batch: they exchange what their models make of it,
-    and each makes its local steps with what it received frozen. In parallel rounds all
-    of them start from the same exchange (FedBCD-p), in sequential ones each from what
-    those before it left (FedBCD-s), as the protocol says.
+    In rounds, all parties have one batch: they exchange their models' outputs for it,
+    and each makes its local steps with the received values frozen. In parallel rounds
+    all of them start from the same exchange (FedBCD-p). In sequential rounds each
+    starts from the outputs of those before it (FedBCD-s). The protocol decides.
 
-    Asynchronously, which is our own extension, a party that is ready uploads its
-    outputs for a batch of its own, receives the sum of what the others have last
-    uploaded for that batch, and makes its local steps with it. All parties upload
-    everything at the start.
+    Asynchronously, which is our own extension, a ready party uploads its outputs for
+    its own batch, receives the sum of the others' last uploads for that batch, and
+    makes its local steps with it. All parties upload everything at the start.
 
     A schedule's `t` counts rounds; asynchronously, as many commits as there are
     parties count as one (F-05).
@@ -83,8 +82,8 @@ class BlockDescent(SumsOutputs, Algorithm):
     def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         """Returns the bytes of one contribution: outputs up, as much down.
 
-        A party receives a number for each of its own (F-19), or in transfer learning
-        three components for each overlapping sample.
+        A party receives one number per number that it sends (F-19), or in transfer
+        learning three components per overlapping sample.
         """
         size = FLOAT_BYTES * shape.batch * shape.num_exchanged
         return {"up": size, "down": size}
@@ -138,7 +137,7 @@ class FedBcd(_LocalSteps):
 class FedPbcd(_LocalSteps):
     """FedPBCD: FedBCD with a pull towards the model of the last exchange.
 
-    The local gradient has mu times what the model moved since then (F-14).
+    The local gradient has mu times the model's move since then (F-14).
 
     Source: FedBCD, equation 15.
     """

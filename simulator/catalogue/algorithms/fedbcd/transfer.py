@@ -26,10 +26,10 @@ TransferState = Float[Array, "M P"]
 class TransferDescent(Kernel[TransferProblem, TransferState]):
     """A row is an exchange of components and the local steps of its parties.
 
-    What is received stays as it is: the labelled party has the other's u of the batch,
-    the other Phi'Phi, the signed Phi and the labelled party's u, from which each makes
-    its exact gradient at its own current model. Phi is computed again in every local
-    step of the labelled party, from all of its samples.
+    Received values are frozen: the labelled party has the other's u of the batch, the
+    other Phi'Phi, the signed Phi and the labelled party's u, from which each makes its
+    exact gradient at its own current model. Phi is computed again in every local step
+    of the labelled party, from all of its samples.
 
     Attributes:
         step_size: Step size of the local steps, constant within a row (F-05).

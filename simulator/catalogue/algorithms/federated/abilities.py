@@ -1,4 +1,4 @@
-"""What few stages have to say of themselves, by methods of these names. No JAX here.
+"""Abilities of few stages, each a method by its name. No JAX here.
 
 A stage that has the members of a class here is one of it, without inheriting from it.
 """
@@ -28,7 +28,7 @@ class AddsNoise(Protocol):
     def guarantees(
         self, method: "Chained", num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases."""
+        """Returns the privacy guarantee of one message of each client."""
         ...
 
 
@@ -71,7 +71,7 @@ class RefusesStatistics(Protocol):
     """Has no place for the statistics of batches that some models keep."""
 
     statistics_would_be: ClassVar[str]
-    """What it would make of them, for messages."""
+    """Returns, for error messages, how the stage would change the statistics."""
 
 
 @runtime_checkable
@@ -86,8 +86,8 @@ class NeedsKey(Protocol):
 class TakesSums(Protocol):
     """Needs of a row's messages their weighted sum alone.
 
-    Then `Contributions` may come without single messages, and what each counts is not
-    to be changed any more.
+    Then `Contributions` may come without single messages, and their weights may not be
+    changed any more.
     """
 
     takes_sums: ClassVar[bool]
@@ -115,10 +115,10 @@ class Biased(Protocol):
 
 @runtime_checkable
 class GivesRoles(Protocol):
-    """Makes something of some clients, such as enemies."""
+    """Changes some clients, for example into Byzantine ones."""
 
     def roles(self, method: "Chained", num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what it makes of each client, or "" of one.
+        """Returns the role of each client, or "" without one.
 
         Args:
             method: The method that it is a stage of.
@@ -135,7 +135,7 @@ class Resizes(Protocol):
     def sent_bytes(self, given: int, shape: ProblemShape) -> int:
         """Returns the bytes of a message after the stage, of those before it.
 
-        Of a stage of what is read the message is the model's, else what a client sends.
+        A download stage resizes the model's message, any other the client's.
         """
         ...
 
@@ -155,7 +155,7 @@ class ExchangesMore(Protocol):
     """Exchanges more in a job than a model and a contribution."""
 
     def answer_bytes(self, shape: ProblemShape) -> int:
-        """Returns the bytes that a client gets in a job besides the model."""
+        """Returns the bytes that a client gets in a job on top of the model."""
         ...
 
     def overhead_s(self, shape: ProblemShape) -> float:
@@ -174,23 +174,23 @@ class SendsAlong(Protocol):
     """
 
     def along(self, state: object) -> "Array":
-        """Returns what goes along with a version, an array shaped like the model.
+        """Returns the array that is sent with a version, shaped like the model.
 
         Args:
-            state: The stage's state after the commit that made the version. What it
-                becomes before the next commit goes along with the next version.
+            state: The stage's state after the commit that made the version. The state
+                before the next commit is sent with the next version.
         """
         ...
 
 
 @runtime_checkable
 class LeadsStep(Protocol):
-    """Changes a step by an adjustment that traces and readers must know of."""
+    """Changes a step by an adjustment that traces and readers need."""
 
     def scaled(self, step_size: "Array", version: "Array") -> "Array":
-        """Returns the step size with what the stage multiplies it by, for traces."""
+        """Returns the step size times the stage's factor, for traces."""
         ...
 
     def ahead(self, weights: "Array", state: object, step_size: "Array") -> "Array":
-        """Returns what clients read, by default the model, `[...]`."""
+        """Returns the vector that clients read, by default the model, `[...]`."""
         ...

@@ -1,10 +1,10 @@
-"""A method as a chain of stages: their order, and what follows from them. No JAX here.
+"""A method as a chain of stages: their order and its consequences. No JAX here.
 
     read -> client's work -> sent -> attack -> received -> weight -> aggregation -> step
 
 A stage is one class with its options. Named methods make their stages of options of
-their own; `kind: chain` has them written out. What a method is to the simulator
-(batches, messages, noise, checks) follows from its stages, a plug-in's among them.
+their own; `kind: chain` lists the stages. The method's properties in the simulator
+(batches, messages, noise, checks) follow from its stages, also those of plug-ins.
 """
 
 from collections.abc import Iterator, Sequence
@@ -129,7 +129,7 @@ class Chained(HasStages, Algorithm):
         Args:
             stage: StagePart.
             key: Its option, or nothing for the stage itself.
-            text: What it must be, what it is, and the remedy.
+            text: The rule, the value, and the remedy.
         """
         keys = self.keys_of(stage) + ((key,) if key else ())
         return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
@@ -274,7 +274,7 @@ class Chained(HasStages, Algorithm):
             )
 
     def roles(self, num_clients: int, seed: int) -> tuple[str, ...]:
-        """Returns what the stages make of each client, each word once."""
+        """Returns the roles that the stages give each client, each word once."""
         giving = (stage for stage in self.stages if isinstance(stage, GivesRoles))
         of_stages = (stage.roles(self, num_clients, seed) for stage in giving)
         found = [roles for roles in of_stages if roles]
@@ -342,12 +342,12 @@ class Chained(HasStages, Algorithm):
 
 
 class WrittenChain(Chained):
-    """A method without a name of its own: the stages of its chain, one after the other.
+    """A method without its own name: the stages of its chain, one after the other.
 
-    They stand in the order of what is read, the client's work, what is sent, what
-    enemies send, what is received, the weight, the aggregation, adjustments of the
-    step, and the server's step. `stalesim list fed_buff` prints the chain of a named
-    method, to be copied and changed.
+    Their order: the model's download, the client's work, sending, attacks, receiving,
+    the weight, the aggregation, adjustments of the step, and the server's step.
+    `stalesim list fed_buff` prints the chain of a named method, to be copied and
+    changed.
     """
 
     kind: Literal["chained"] = "chained"
@@ -412,8 +412,8 @@ def refuse_two_rates(
         raise method.refusal(
             stage,
             key,
-            f"must be with the step size 1, whose place its learning rate takes, got "
-            f"{step_size!r}; write step_size: 1",
+            "must have the step size 1, because its learning rate replaces the step "
+            f"size, got {step_size!r}; write step_size: 1",
         )
 
 

@@ -1,4 +1,4 @@
-"""Stages of clients: their work, clipping, and noise on what they send.
+"""Stages of clients: their work, clipping, and noise on their messages.
 
 No JAX is imported until a run needs it.
 """
@@ -45,7 +45,7 @@ class LocalWork(LocalOptions, WorkPart):
     kind: Literal["local_work"] = "local_work"
     proximal: Annotated[float, Field(ge=0)] | None = None
     """rho of FedAsync's clients, mu of FedProx: clients step on their loss plus half of
-    it times the squared distance from what they read; by default on their loss."""
+    it times the squared distance from the model read; by default on their loss."""
     _rule: UpdateRule | None
     _keeps: bool
 
@@ -170,7 +170,7 @@ class NoiseBudget(Config):
     draws less may send more. Of the server's noise: commits with one message of a
     client; one with m of them counts as m^2."""
     accountant: Literal["rdp", "pld", "gdp", "basic", "advanced", "optimal"] = "rdp"
-    """Who adds up what the messages release."""
+    """Accountant that composes the guarantees of the messages."""
 
     def known(self, name: str) -> Calibrated:
         """Returns it as what noise is calculated for.
@@ -187,7 +187,7 @@ class NoiseBudget(Config):
 
 
 class NoiseOptions(Config):
-    """Options of noise on what is sent."""
+    """Options of noise on messages."""
 
     law: Literal["gaussian", "spherical_laplace"] = "gaussian"
     """Law of the noise."""
@@ -260,7 +260,7 @@ class SentNoise(NoiseOptions, SendPart):
         return {"kind": self.kind, "law": self.law}
 
     def clip_before(self, method: Chained) -> ClippedWork | Clip:
-        """Returns the stage of a method that bounds what the noise is added to.
+        """Returns the method's stage that bounds the message before the noise.
 
         Raises:
             LocatedError: The stage before the noise does not clip.
@@ -285,8 +285,8 @@ class SentNoise(NoiseOptions, SendPart):
             raise method.refusal(
                 self,
                 "",
-                "must be the only noise, of which alone the privacy is known, got two "
-                "stages of it; remove one",
+                "must be the only noise, because the privacy of two is unknown, got "
+                "two stages; remove one",
             )
         if self.budget is not None and method.sampling != "distinct":
             raise method.refusal(
@@ -299,7 +299,7 @@ class SentNoise(NoiseOptions, SendPart):
     def guarantees(
         self, method: Chained, num_samples: Sequence[int], batch: int
     ) -> tuple[Guarantee, ...]:
-        """Returns what one message of each client releases."""
+        """Returns the privacy guarantee of one message of each client."""
         from ....privacy.guarantees import of_clipped  # SciPy
 
         clip = "sample" if method.clips_samples else "contribution"

@@ -1,8 +1,8 @@
 """The work of a row whose workers have read the same version: one gradient of all.
 
 A weighted sum of gradients at one point is the gradient of the weighted sum of their
-losses, whose products are larger and fewer. So it is made where nothing asks for single
-messages; the losses of the workers are known one by one all the same.
+losses, whose products are larger and fewer. So it is computed where no stage needs
+single messages. Each worker's loss is still computed.
 """
 
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .kernel import Chain
 
 BLOCK = 64
-"""Samples of a product, at most, unless one worker has more. Of more of them what is
-gathered, or a convolution unfolds, leaves the cache before it is used
+"""Samples of a product, at most, unless one worker has more. With more, gathered
+samples or an unfolded convolution leave the cache before they are used
 (docs/performance.md, "One product for a round")."""
 
 
@@ -31,7 +31,7 @@ def possible(chain: "Chain", problem: HorizontalProblem) -> bool:
 
     Args:
         chain: Chain of a run.
-        problem: Its problem, whose rows of a batch do not look at each other.
+        problem: Its problem, whose rows of a batch are independent.
     """
     work, last = chain.work, chain.aggregation or chain.server
     others = (*chain.attacks, *chain.received, last)
@@ -59,7 +59,7 @@ def gradient(
         problem: The problem.
         weights: Weights that all have read, as wide as registers.
         samples: Samples of each worker, padded with `NO_SAMPLE`.
-        factors: What its gradient is multiplied by, 0 for padding.
+        factors: Factor of its gradient, 0 for padding.
     """
     num_workers, width = samples.shape
     size = -(-num_workers // -(-num_workers * width // BLOCK))  # workers of a block

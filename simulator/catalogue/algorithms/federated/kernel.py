@@ -63,7 +63,7 @@ class ChainState(NamedTuple):
     Attributes:
         weights: Weights of the server's model, of any shape.
         registers: Versions of it.
-        key: Key of the noise and of what training draws; None without any.
+        key: Random key of noise and training; None without any.
         clients: State of each stage of the clients, for all of them: arrays `[K, ...]`,
             or None.
         attacks: State of each attack.
@@ -85,40 +85,40 @@ class ChainState(NamedTuple):
 
 
 Given = tuple[Float[Array, "W ..."], tuple[object, ...], Float[Array, "W ..."] | None]
-"""What the workers of a row have read, as wide as registers, the states of their
-stages, and what went along with the model, if anything."""
+"""The models that the workers of a row have read, as wide as registers, the states of
+their stages, and the data sent with the model, if any."""
 
 
 Sent = tuple[Work, tuple[object, ...], Float[Array, "W ..."] | None]
-"""What the workers of a row send, without gradients, the states of their stages after
-it, and the models that they have got, where these are not what they have read."""
+"""The messages of the workers of a row, without gradients, the states of their stages
+after it, and their models, where these are not the ones read."""
 
 
 class Chain(
     Divided[HorizontalProblem, ChainState, Given, Sent],
     Probeable[HorizontalProblem, ChainState],
 ):
-    """Applies contributions, each taken at what its client read.
+    """Applies contributions, each computed at the model that its client read.
 
     Attributes:
         step_size: The server's.
         local_step_size: Step size of a client's own steps.
         work: The client's work.
-        sent: What becomes of a contribution before it is sent, in this order.
-        attacks: What enemies send in place of their contributions.
-        received: What becomes of contributions as they arrive.
-        weighing: What each counts; None where all count alike.
-        aggregation: What becomes of a row's contributions together; none where the
-            server takes them as they are.
-        adjusted: What becomes of a step before it is made, in this order.
-        server: What becomes of the model.
+        sent: Transformations of a contribution before it is sent, in this order.
+        attacks: Messages that Byzantine clients send in place of their contributions.
+        received: Transformations of contributions on arrival.
+        weighing: The weights; None where all have equal weight.
+        aggregation: Combines a row's contributions; none where the server applies them
+            one by one.
+        adjusted: Transformations of a step before it is made, in this order.
+        server: Computes the next model.
         local_steps: Q, the most of a client where they are uneven.
         num_registers: Registers of the timeline.
-        uneven: Whether clients' jobs have steps, or samples, of their own.
+        uneven: Whether clients' jobs differ in steps or samples.
         is_joint: Whether the workers of a row, who have read the same version, make one
             gradient together.
-        reads: What becomes of the model on its way to a client, in this order.
-        asks: What the world asks of each worker of a row.
+        reads: Transformations of the model on its way to a client, in this order.
+        asks: Values of each worker of a row that the world needs.
     """
 
     step_size: Schedule | Steps | StepSizes
@@ -140,7 +140,7 @@ class Chain(
 
     @property
     def of_clients(self) -> tuple[StagePart, ...]:
-        """The stages of which each client has a state of its own."""
+        """The stages that have a state for each client."""
         return (*self.reads, self.work, *self.sent)
 
     @property

@@ -1,9 +1,8 @@
 """Asynchronous methods of the field on horizontally divided data. No JAX in here.
 
-A client starts from the model that it read and makes Q local steps; what it sends is
-the sum of its gradients (divided by nothing, so that one step is plain SGD). What
-changes how much a contribution counts stands here; when or whether it counts is the
-protocol's.
+A client starts from the model that it read and makes Q local steps; it sends the sum of
+its gradients (divided by nothing, so that one step is plain SGD). The weight of a
+contribution is decided here; the protocol decides when or whether it counts.
 """
 
 from functools import cached_property
@@ -62,13 +61,13 @@ class Mechanism(NoiseOptions):
 
 
 class Federated(LocalOptions, Chained):
-    """Common base of the named methods: local steps, and noise on what is sent.
+    """Common base of the named methods: local steps, and noise on messages.
 
     A client that has fewer samples than `batch` takes all that it has.
     """
 
     mechanism: Mechanism | None = None
-    """Clipping and noise of what clients send; by default none."""
+    """Clipping and noise of clients' messages; by default none."""
 
     rates: ClassVar[dict[str, str]] = {
         "optimizer": "server_step_size",
@@ -87,7 +86,7 @@ class Federated(LocalOptions, Chained):
         return ("mechanism",) if isinstance(stage, ClippedWork | SentNoise) else ()
 
     def of_client(self, proximal: float | None = None) -> tuple[StagePart, ...]:
-        """Returns the stages of a client: its work, and what it sends."""
+        """Returns the stages of a client: its work and its sending."""
         given = self.mechanism
         if given is None:
             return (self.with_own(LocalWork, proximal=proximal),)
@@ -155,7 +154,7 @@ class Sgd(Federated):
     kind: Literal["sgd"] = "sgd"
     local_step_size: StepSize | None = None
     """Step size of the local steps; by default `step_size`, with which the server adds
-    up what the clients moved."""
+    up the clients' moves."""
     weight: AnyWeight = ConstantWeight()
     """Weight of a contribution, by its staleness."""
     compensation: Compensation | None = None
@@ -214,14 +213,14 @@ class FedAvg(Federated):
 
     kind: Literal["fed_avg"] = "fed_avg"
     local_steps: Count | None = None
-    """Q: steps that a client makes on its own copy, each on a batch of its own; either
-    these or `local_epochs` must be given."""
+    """Q: steps that a client makes on its own copy, each on a new batch; set either
+    these or `local_epochs`."""
     server_step_size: StepSize = 1.0
     """Step from the old model to the mean of the new ones; `step_size` is the
     clients'."""
     weighting: Weighting = "samples"
-    """Mean over a round's clients: in proportion to their numbers of samples, or of all
-    alike."""
+    """Mean over a round's clients: in proportion to their numbers of samples, or with
+    equal weights."""
     proximal: Annotated[float, Field(ge=0)] = 0.0
     """mu of FedProx: clients step on their loss plus mu / 2 times the squared distance
     from the server's model."""
@@ -253,7 +252,7 @@ class FedAsync(Federated):
 
     a is `mixing` times the weight of this contribution's own staleness, in which a
     fresh model counts as 0; clients step on their loss plus `proximal` / 2 times the
-    squared distance from what they read.
+    squared distance from the model that they read.
 
     Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
     Algorithm 1.
@@ -279,14 +278,15 @@ class FedAsync(Federated):
 
 
 class FedBuff(Federated):
-    """Buffers what clients moved, weighted by staleness; steps by the buffer's mean.
+    """Buffers clients' moves, weighted by staleness; steps by the buffer's mean.
 
     The mean is over the number of contributions, not over their weights. Staleness is
-    that of the contribution's arrival in the buffer. With the optimiser `amsgrad` and a
-    `staleness_threshold` it is FADAS, whose `b2` is 0.99 (its authors' code; optax's is
-    0.999). The paper corrects no bias of the moments, for which `bias_correction_mu`
-    and `bias_correction_nu` are false; its authors' code does after the maximum, optax
-    by default before it. Without, the first step is (1 - b1) / sqrt(1 - b2) times eta.
+    measured when the contribution arrives in the buffer. With the optimiser `amsgrad`
+    and a `staleness_threshold` it is FADAS, whose `b2` is 0.99 (its authors' code;
+    optax's is 0.999). The paper corrects no bias of the moments, for which
+    `bias_correction_mu` and `bias_correction_nu` are false; its authors' code does
+    after the maximum, optax by default before it. Without, the first step is (1 - b1) /
+    sqrt(1 - b2) times eta.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithms 1 and 2, and section 3 (staleness); FADAS: Wang et al., FADAS:
@@ -300,8 +300,8 @@ class FedBuff(Federated):
     weight: AnyWeight = PolynomialWeight()
     """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
-    """Mean over the buffer: of contributions alike, or in proportion to the samples of
-    their clients."""
+    """Mean over the buffer: with equal weights, or in proportion to the clients'
+    samples."""
     optimizer: ServerOptimizer | None = None
     """The server's optimiser; by default the mean of the buffer is the move. Where it
     is not linear, as signs or Adam, a buffer's mean weight multiplies its step."""

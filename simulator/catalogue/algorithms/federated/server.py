@@ -57,7 +57,7 @@ else:
 ExpectedOr = Rule("a number > 0, or expected", "expected")
 Divisor = Annotated[Positive | Literal["expected"], ExpectedOr]
 Weighting = Literal["equal", "samples"]
-"""What the server weighs contributions by, before their staleness."""
+"""The server's weights of contributions, before their staleness."""
 
 
 class Compensation(Config):
@@ -92,8 +92,8 @@ class Compensate(Compensation, ReceivePart):
             raise method.refusal(
                 self,
                 "",
-                "must be left out with local_optimizer, whose moves are no gradients, "
-                "got one; remove one of them",
+                "must be left out with local_optimizer, because its moves are no "
+                "gradients, got one; remove one of them",
             )
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array | None:
@@ -120,7 +120,7 @@ class Compensate(Compensation, ReceivePart):
 
 
 class AsMoves(ReceivePart):
-    """Takes sums of gradients as what clients moved: times their local step size."""
+    """Takes sums of gradients as clients' moves: times their local step size."""
 
     kind: Literal["as_moves"] = "as_moves"
     keeps_bound: ClassVar[bool] = True
@@ -136,8 +136,8 @@ class EffectiveSize(ReceivePart):
     """Measures how many contributions of equal weight a commit's are worth.
 
     The diagnostic `effective_contributions` is (sum w)^2 / sum w^2 over the weights of
-    a commit's contributions: their number where all weigh alike, near 1 where one has
-    nearly all. Where the protocol gathers contributions, it is of those so far.
+    a commit's contributions: their number with equal weights, near 1 where one has
+    nearly all. Where the protocol gathers contributions, it is over those so far.
 
     Source: Kish, Survey Sampling (1965), section 11.7: effective sample size.
     """
@@ -190,14 +190,14 @@ class Cosine(ReceivePart):
 
 
 class Weigh(WeightPart):
-    """What each contribution counts: by its staleness, and by its client."""
+    """The weight of each contribution: by its staleness, and by its client."""
 
     kind: Literal["weigh"] = "weigh"
     weight: AnyWeight = ConstantWeight()
     """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
-    """Mean over contributions alike, or in proportion to the samples of their
-    clients."""
+    """Mean over contributions with equal weights, or in proportion to the clients'
+    samples."""
     _rule: type[StalenessWeight]
     _counts: bool
     _numbers: dict[str, Array]
@@ -253,12 +253,12 @@ class Weigh(WeightPart):
 
 
 class Gathered(NamedTuple):
-    """Sums over what has gathered since the last commit.
+    """Sums over the contributions since the last commit.
 
     Attributes:
         total: Of weighted contributions.
         number: Number of them.
-        mass: Of what they count by.
+        mass: Sum of their weights.
         weight: Of their weights.
     """
 
@@ -269,7 +269,7 @@ class Gathered(NamedTuple):
 
 
 class WeightedMean(AggregatePart):
-    """Common base of weighted means: of a row, or of what has gathered for a commit."""
+    """Common base of weighted means: of a row, or of the contributions of a commit."""
 
     takes_sums: ClassVar[bool] = True
     _gathers: bool
@@ -314,7 +314,7 @@ class WeightedMean(AggregatePart):
 class Mean(WeightedMean):
     """The weighted mean of a commit's contributions.
 
-    It is over a row's, or over what has gathered where the protocol gathers them.
+    It is over a row's, or over the gathered ones where the protocol gathers them.
     """
 
     kind: Literal["mean"] = "mean"
@@ -448,13 +448,13 @@ class Optimise(AdjustPart):
 
 
 class ServerStep(ServerPart):
-    """The server steps against what contributions are aggregated to."""
+    """The server steps against the aggregate of contributions."""
 
     kind: Literal["step"] = "step"
     aggregates: ClassVar[bool] = True
     step_size: StepSize | None = None
-    """Step size of the server, which multiplies the direction; by default that of the
-    clients' own steps."""
+    """Step size of the server, which multiplies the direction; by default the clients'
+    step size."""
 
     @property
     def rule(self) -> StepSize | None:

@@ -1,4 +1,4 @@
-"""What a stage of a chain is: options, and what is computed by them, in one class.
+"""A stage of a chain: its options and its computation, in one class.
 
 In a program a stage is a tree of arrays: its numbers, and facts of the run that are
 arrays. Its other attributes are static. No JAX is imported until a run needs it.
@@ -35,19 +35,19 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class StagePart(Part):
-    """Common base of the stages of a chain: options, and what is computed by them.
+    """Common base of the stages of a chain: their options and their computation.
 
-    A stage inherits from the base of its place, below, which says what it is called
-    with. It is called with its state last, and returns the state after the row; a state
-    is any tree of arrays, by default None. Programs are called with what `make`
-    returns. What only few stages have to say stands in `abilities`.
+    A stage inherits from the base of its place, below, which defines the arguments of
+    its call. Its state is the last argument, and the call returns the state after the
+    row; a state is any tree of arrays, by default None. Programs get the object that
+    `make` returns. Abilities of few stages are in `abilities`.
     """
 
     place: ClassVar[str]
     """Place in the chain, a key of `PLACES`."""
 
     def structure(self) -> dict[str, object]:
-        """Returns its options, without what runs of one program may differ in."""
+        """Returns its options, without those that may differ within one program."""
         numbers = dict.fromkeys(numbers_of(self), "number")
         return {**self.model_dump(mode="json"), **numbers}
 
@@ -62,14 +62,14 @@ class StagePart(Part):
         """Returns the stage as a program is called with it.
 
         By default that is `in_program` without facts of the run; where these matter,
-        they are given to it, or another object is returned that is called so.
+        pass them to it, or return another object with the same call.
         """
         return in_program(self)
 
     def start(self, problem: "HorizontalProblem", weights: "Array") -> object:
         """Returns the state before the first row: by default none.
 
-        That of a client's stage is the state of one client; the chain keeps a table.
+        A client's stage returns the state of one client; the chain keeps a table.
         """
 
     __call__: ClassVar[Callable[..., Any]]
@@ -80,11 +80,11 @@ class LocalOptions(Config):
     """Options of local steps, of a method or of a stage."""
 
     local_steps: Count | None = 1
-    """Q: steps that a client makes on its own copy, each on a batch of its own."""
+    """Q: steps that a client makes on its own copy, each on a new batch."""
     local_epochs: Count | None = None
-    """E, in place of `local_steps`: passes over a client's own samples, each in an
-    order of its own, with a last batch of what is left. Clients with more samples make
-    more steps, which take longer with `clients.compute_per`."""
+    """E, in place of `local_steps`: passes over a client's own samples, each in a new
+    order, with the rest as last batch. Clients with more samples make more steps, which
+    take longer with `clients.compute_per`."""
     speeds: Quantity | None = None
     """Speeds of the clients, up to a common factor: one of speed v makes floor(Q v /
     v_max) local steps, at least one (DyLU of asynchronous DiLoCo), which take their
@@ -110,7 +110,7 @@ class LocalOptions(Config):
 
 
 class ReadPart(StagePart):
-    """What a client gets of the model: of a `ClientJob`, returns a `ClientJob`.
+    """The model that a client gets: of a `ClientJob`, returns a `ClientJob`.
 
     It has a state for each client. One that makes messages smaller has `sent_bytes`.
     """
@@ -135,7 +135,7 @@ class WorkPart(StagePart):
 
 
 class SendPart(StagePart):
-    """What is sent of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
+    """The message of a contribution: of a `ClientJob` and a `Work`, returns a `Work`.
 
     It has a state for each client. One that makes messages smaller has `sent_bytes`.
     """
@@ -158,7 +158,7 @@ class ReceivePart(StagePart):
 
 
 class WeightPart(StagePart):
-    """What contributions count: of a `ServerRow` and `[W, ...]`, the models read.
+    """Weights of contributions: of a `ServerRow` and `[W, ...]`, the models read.
 
     It returns their factors and their shares in a mean, `[W]`, and its state.
     """
@@ -194,15 +194,15 @@ class ServerPart(StagePart):
 
     place: ClassVar[str] = "server"
     aggregates: ClassVar[bool] = False
-    """Whether an aggregation stands before it."""
+    """Whether an aggregation comes before it."""
 
     @property
     def rule(self) -> StepSize | None:
-        """The server's step size; by default that of local steps."""
+        """The server's step size; by default the local step size."""
         return None
 
     def read_out(self, weights: "Array", state: object) -> "Array":
-        """Returns the model to evaluate: by default that of the server."""
+        """Returns the model to evaluate: by default the server's."""
         return weights
 
 
@@ -217,7 +217,7 @@ PLACES = {
     "adjusted": "adjustments of the step",
     "server": "the server's step",
 }
-"""Places of a chain in their order, and what stands there."""
+"""Places of a chain in their order, and the base of their stages."""
 ONE = {"work": "local_work", "weight": "weigh", "aggregation": "mean", "server": "step"}
 """Places of exactly one stage, with an example."""
 
@@ -244,9 +244,9 @@ def in_program(
 
     Args:
         stage: Stage.
-        options: Those that it computes with; by default all.
-        facts: Values of its private attributes. Those without arrays are static:
-            runs that differ in them have programs of their own.
+        options: The options of its computation; by default all.
+        facts: Values of its private attributes. Those without arrays are static: runs
+            that differ in them have different programs.
     """
     kind = type(stage)
     kept = {*kind.model_fields} if options is None else {"kind", *options}

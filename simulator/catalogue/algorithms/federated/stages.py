@@ -1,7 +1,7 @@
-"""What the stages of a chain are given and hand on. No JAX until a run needs it.
+"""The arguments and results of a chain's stages. No JAX until a run needs it.
 
-A stage is a pure function of its state, given last, and of what comes in; the state
-after it is returned second. A state is any tree of arrays, None without any.
+A stage is a pure function of its state, the last argument, and of its input; it returns
+the state after it second. A state is any tree of arrays, None without any.
 
     place          is given                        returns
     `read`         `ClientJob`                     `ClientJob`
@@ -14,7 +14,7 @@ after it is returned second. A state is any tree of arrays, None without any.
     `adjusted`     `ServerRow`, `Step`             `Step`
     `server`       `ServerRow`, `Step`             the next model, .., info
 
-A server's step without an aggregation before it is given `Contributions`.
+A server's step without an aggregation before it receives `Contributions`.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,11 +37,11 @@ else:
     Array = HorizontalProblem = Event = Info = Any
 
 BROADCAST_ERROR = "broadcast_error"
-"""Diagnostic of what is read, which a job has of which nothing comes as well."""
+"""Diagnostic of a download stage; discarded jobs have it as well."""
 
 
 class ClientJob(NamedTuple):
-    """What a client works on.
+    """The input of a client's work.
 
     Attributes:
         problem: The problem.
@@ -52,12 +52,12 @@ class ClientJob(NamedTuple):
         number: Number of its job.
         version: Commits applied before it has read.
         key: Key of the run; None where nothing is drawn.
-        info: Diagnostics of stages of what is read.
+        info: Diagnostics of download stages.
         taken: Local steps of the job, the first ones of the samples; None for all.
-        along: What the server has sent along with that version, by the stage that
+        along: The array that the server sent with that version, by the stage that
             `SendsAlong`; None without one.
-        drift: What local steps add to each gradient, the same at all steps of the job;
-            a stage of what is read, or of work, may set it. None for nothing.
+        drift: Term that local steps add to each gradient, the same at all steps of the
+            job; a download or work stage may set it. None for nothing.
     """
 
     problem: HorizontalProblem
@@ -75,7 +75,7 @@ class ClientJob(NamedTuple):
 
     @property
     def training_key(self) -> Key[Array, ""] | None:
-        """Key of what training draws, such as dropout; None for models without any."""
+        """Random key of training, such as dropout; None for models without any."""
         return client_work.training_key(
             self.problem, self.key, self.worker, self.number
         )
@@ -113,7 +113,7 @@ class ServerRow(NamedTuple):
 
     @property
     def server_key(self) -> Key[Array, ""]:
-        """Key of what the server draws at this version, for a stage that `draws`."""
+        """Random key of the server at this version, for a stage that `draws`."""
         assert self.key is not None
         own = jax.random.fold_in(self.key, client_work.OF_SERVER)
         return jax.random.fold_in(own, self.event.version)
@@ -129,12 +129,12 @@ class Contributions(NamedTuple):
 
     Attributes:
         read: Models that were read.
-        message: What was sent of the sums of gradients; anything for padding.
+        message: The sums of gradients as sent; anything for padding.
         statistics: Running statistics of each, of a model that keeps some.
-        factor: What each is multiplied by, 0 for padding.
-        share: What each counts by in a mean, 0 for padding.
-        scale: What a sum of messages is multiplied by where they are moves: the step
-            size of local steps; None where they are gradients.
+        factor: Factor of each message, 0 for padding.
+        share: Weight of each message in a mean, 0 for padding.
+        scale: Factor of a sum of messages where they are moves: the step size of local
+            steps; None where they are gradients.
         total: Sum of messages, each times its `weight`, where they were not made one by
             one; then `message` is None.
         info: Diagnostics of the row by stages of receiving.
@@ -154,7 +154,7 @@ class Contributions(NamedTuple):
 
     @property
     def weight(self) -> Float[Array, " W"]:
-        """What each message is multiplied by in a sum."""
+        """Factor of each message in a sum."""
         # Flags of padding change nothing: its factors are 0 as it is.
         flags = self.share.dtype == jnp.bool_
         return self.factor if flags else self.factor * self.share
@@ -168,8 +168,8 @@ class Step(NamedTuple):
     """A step of the server.
 
     Attributes:
-        direction: The model moves by minus this times the step size. That of an
-            aggregation ends with the mean of statistics, of a model that keeps some.
+        direction: The model moves by minus this times the step size. An aggregation's
+            direction ends with the mean of statistics, of a model that keeps some.
         step_size: Step size.
         rate: The same times an optimiser's learning rate, as traces have it.
         applies: Whether it is made.
@@ -186,7 +186,7 @@ class Step(NamedTuple):
 def summed(
     contributions: Contributions,
 ) -> tuple[Float[Array, "..."], Float[Array, ""]]:
-    """Returns the weighted sum of a row's contributions, and what they count by."""
+    """Returns the weighted sum of a row's contributions, and the sum of weights."""
     total, message = contributions.total, contributions.message
     if message is not None:
         weight = contributions.weight.astype(message.dtype)
@@ -199,11 +199,11 @@ def summed(
 def statistics(
     row: ServerRow, contributions: Contributions
 ) -> Float[Array, " Q"] | None:
-    """Returns the sum, by shares, of what clients make of running statistics.
+    """Returns the sum, by shares, of the clients' running statistics.
 
-    Each sends its own, of which the server takes the part that the contribution counts
-    by, all of it at most, and keeps the rest of its own: a mean of those is one of
-    statistics, however stale they are. None of a model without any.
+    Each client sends its own. The server takes them by the contribution's share, at
+    most 1, and keeps the rest of its own: so the result is a mean of statistics,
+    however stale they are. None for a model without any.
     """
     if contributions.statistics is None:
         return None
@@ -215,7 +215,7 @@ def statistics(
 
 
 def divisor(count: Int[Array, ""] | Float[Array, ""]) -> Array:
-    """Returns what a sum is divided by for its mean; that of nothing is 0."""
+    """Returns the divisor of a sum for its mean; the mean of nothing is 0."""
     return jnp.where(count > 0, count, 1)
 
 

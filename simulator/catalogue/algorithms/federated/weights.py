@@ -1,7 +1,7 @@
 """How much a contribution counts: one class a weight, with options and numerics.
 
-What is computed is written in operators and methods of arrays, so that reading a
-scenario does not import JAX.
+Factors use operators and methods of arrays alone, so that reading a scenario does not
+import JAX.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Weighed(NamedTuple):
-    """What the factors of a row's contributions may depend on, as arrays.
+    """Arguments of the factors of a row's contributions, as arrays.
 
     Attributes:
         staleness: `[W]`, versions between each read and now, >= 0, as floats.
@@ -49,10 +49,10 @@ class StalenessWeight(Part):
     """Common base of the weights: factors of contributions, mostly by staleness."""
 
     factor: ClassVar[Callable[..., "Array | float"]]
-    """A static method of what is `Weighed`, and of the weight's options by their names;
-    returns the factors of a row's contributions, `[W]` or one for all, >= 0."""
+    """A static method of a `Weighed`, and of the weight's options by name; returns the
+    factors of a row's contributions, `[W]` or one for all, >= 0."""
     measures: ClassVar[bool] = False
-    """Whether the factor depends on the distance of the model from what was read."""
+    """Whether the factor depends on the distance between the model and the one read."""
     constant: ClassVar[bool] = False
     """Whether it is 1 for every contribution."""
     at_most_one: ClassVar[bool] = False
@@ -64,12 +64,12 @@ class StalenessWeight(Part):
         return False
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns what `factor` gets by name: by default its options.
+        """Returns the arguments that `factor` gets by name: by default its options.
 
         Runs of one program may differ in these numbers.
 
         Raises:
-            ScenarioError: A number is to come from the data and is not known.
+            ScenarioError: A number that comes from the data is unknown.
         """
         return {key: value for key, value in self if key != "kind"}
 
@@ -79,7 +79,7 @@ class StalenessWeight(Part):
         return counts
 
     def structure(self) -> str:
-        """Returns what runs of one program agree in: by default the kind alone."""
+        """Returns the structure that runs of one program share: by default the kind."""
         return str(getattr(self, "kind", ""))
 
     def biases(self, protocol: "Protocol", num_clients: int) -> Iterator[str]:
@@ -159,9 +159,9 @@ class InverseWeight(StalenessWeight):
 class InverseShareWeight(StalenessWeight):
     """1 / (K q), q being the client's share in all contributions, however stale.
 
-    So every client counts alike, whatever its speed. Where clients always work, q is
-    proportional to 1 / (a job's mean time): Rescaled ASGD; where tasks are sent to
-    clients with chances p, q is p: Generalized AsyncSGD.
+    So every client has the same weight, whatever its speed. Where clients always work,
+    q is proportional to 1 / (a job's mean time): Rescaled ASGD; where tasks are sent to
+    clients with probabilities p, q is p: Generalized AsyncSGD.
 
     Source: Rescaled ASGD (2026); Leconte et al.,
     Queueing Dynamics of Asynchronous Federated Learning (2024), Algorithm 1.
@@ -181,7 +181,7 @@ class InverseShareWeight(StalenessWeight):
         return [float(share) for share in shares]
 
     def numbers(self, setup: "RunSetup", constants: Constants) -> dict[str, object]:
-        """Returns the shares, of sum 1, if they are given."""
+        """Returns the shares, of sum 1, if they are set."""
         if self.shares is None:
             return {}
         shares = self._given(setup.shape.num_clients)
@@ -227,9 +227,9 @@ class RepeatWeight(StalenessWeight):
     """1 / (K q^c) for a contribution that is its client's c-th repeat in a round.
 
     A round is over as soon as everyone has contributed. The steps of first
-    contributions then sum up to one of their mean; with `base` 1 all count alike, and
-    the larger it is, the less what fast clients send besides counts (THROTTLE, on the
-    protocol `asynchronous` with `restarts`).
+    contributions then sum up to one of their mean; with `base` 1 all have equal weight,
+    and a larger one lowers the weight of fast clients' further contributions (THROTTLE,
+    on the protocol `asynchronous` with `restarts`).
 
     Source: THROTTLE (2026).
     """
@@ -259,8 +259,8 @@ class RepeatWeight(StalenessWeight):
 class DistanceWeight(StalenessWeight):
     """1 where the model has moved by at most a distance since the read, else 0.
 
-    What counts 0 is a commit all the same, which leaves the model as it is, so that who
-    does what when does not depend on numbers.
+    A contribution of weight 0 is a commit all the same, which leaves the model as it
+    is, so that timing does not depend on training.
 
     Source: Cohen et al., Asynchronous Stochastic Optimization Robust to Arbitrary
     Delays (2021), Picky SGD.
@@ -281,8 +281,8 @@ class DistanceWeight(StalenessWeight):
 class DelayAdaptiveWeight(StalenessWeight):
     """Full steps up to a concurrency; beyond, steps of at most 1 / (4 L staleness).
 
-    These are the largest steps that the theorem allows; it asks for steps of at most
-    1 / (4 L) besides, single gradients and clients with the same data.
+    These are the largest steps that the theorem allows; it also requires steps of at
+    most 1 / (4 L), single gradients and clients with the same data.
 
     Source: Koloskova, Stich and Jaggi, Sharper Convergence Guarantees for Asynchronous
     SGD (2022), Theorem 8.

@@ -30,9 +30,9 @@ class HierarchicalState(NamedTuple):
         made: Rounds that each edge has made since its last visit above.
         away: Whether it waits for the model that comes back from there.
         come: How many of them each one above has got in its round.
-        sums: Sum of what each lowest edge's clients have sent in its round.
+        sums: Sum of the messages of each lowest edge's clients in its round.
         counts: How many they are.
-        key: Key of what training draws; None without any.
+        key: Random key of training; None without any.
     """
 
     cloud: Model
@@ -53,9 +53,9 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
 
     Attributes:
         step_size: Step size of the clients' local steps.
-        mixing: Part of an edge's model in that of one above that does not wait.
+        mixing: Fraction of an edge's model in the one above, if that does not wait.
         edge_of: Lowest edge of each client.
-        sizes: Number of the clients of each edge, for every level.
+        sizes: Number of each edge's clients, per level.
         parents: Number of the one above each edge, for every level.
         levels: Of each level, from the cloud down, the rounds of an edge between two
             visits above, and whether the one above waits for all of its edges.

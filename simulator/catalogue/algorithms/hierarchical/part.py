@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class Hierarchical(Algorithm):
     """Edges average their clients' models, and the cloud averages those of edges.
 
-    An edge's model becomes the mean of what its clients make of it by local steps. A
-    cloud that waits takes the mean of the edges' models, by their numbers of clients;
-    one that does not moves to each by a part: x <- (1 - mixing) x + mixing x_edge.
-    Edges take the cloud's model. An edge that does not wait for its clients moves
-    to each of their models by that part.
+    An edge averages its clients' models after local steps. A cloud that waits takes the
+    mean of the edges' models, by their numbers of clients; one that does not wait moves
+    towards each by a fraction: x <- (1 - mixing) x + mixing x_edge. Edges take the
+    cloud's model. An edge that does not wait for its clients moves towards each of
+    their models by that fraction.
 
     Source: Liu, Zhang, Song and Letaief (2020), Algorithm 1; `mixing`: Xie, Koyejo and
     Gupta, Asynchronous Federated Optimization (2019), Algorithm 1.
@@ -30,10 +30,10 @@ class Hierarchical(Algorithm):
     numbers: ClassVar[tuple[str, ...]] = ("mixing",)
     protocols: ClassVar[tuple[str, ...]] = ("hierarchy",)
     local_steps: Annotated[int, Field(ge=1)] = 1
-    """Steps that a client makes on its own copy, each on a batch of its own."""
+    """Steps that a client makes on its own copy, each on a new batch."""
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Part of an edge's model in that of a cloud that does not wait, and of a client's
-    in that of an edge that does not."""
+    """Fraction of an edge's model in the model of a cloud that does not wait, and of a
+    client's in that of an edge that does not wait."""
 
     def messages(self, shape: ProblemShape, *, common: bool) -> Bytes:
         return model_and_gradient(shape)

@@ -1,1 +1,1 @@
-"""Pipelined SGD: each stage of a model steps by a gradient of its own delay."""
+"""Pipelined SGD: each stage of a model steps by a gradient with its own delay."""

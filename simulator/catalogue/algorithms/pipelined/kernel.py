@@ -1,4 +1,4 @@
-"""The kernel of pipelined SGD: a version of its own for each stage."""
+"""The kernel of pipelined SGD: each stage has its own version."""
 
 import math
 from typing import Any, NamedTuple
@@ -29,11 +29,11 @@ class PipelinedState(NamedTuple):
 
     Attributes:
         weights: Weights of the model, a flat vector.
-        ahead: The model with its look-ahead, which is what is read.
+        ahead: The model with its look-ahead, which is read.
         registers: Versions of that.
         places: Register of each of the last versions, by its number modulo their count.
         optimizer: State of the optimiser; None without one.
-        key: Key of what training draws; None without any.
+        key: Random key of training; None without any.
     """
 
     weights: Float[Array, " P"]
@@ -45,7 +45,7 @@ class PipelinedState(NamedTuple):
 
 
 class PipelinedKernel(Kernel[HorizontalProblem, PipelinedState]):
-    """Steps by gradients whose parts are taken at versions of their own.
+    """Steps by gradients whose components belong to different versions.
 
     Attributes:
         step_size: Step size of a stage without delay.

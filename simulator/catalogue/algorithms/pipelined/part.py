@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class Pipelined(Algorithm):
     """Steps by gradients of which each stage's is taken at its own delay.
 
-    x_s <- y_s - step_size / max(1, d_s)^delay_power * g_s, d_s being the delay of
-    stage s by the protocol. g is the gradient at a model of which stage s is that of
-    version k - d_s, forwards and backwards (weight stashing), and of the start while
-    there is none. y is the model with its look-ahead, x + look_ahead (x - the x
-    before), of any version. A stage has successive matrices of the model, each with the
-    biases and gains after it, divided as evenly as possible.
+    x_s <- y_s - step_size / max(1, d_s)^delay_power * g_s, d_s is the delay of stage s
+    by the protocol. g is the gradient at a model whose stage s has version k - d_s,
+    forwards and backwards (weight stashing), or the initial one before that. y is the
+    model with its look-ahead, x + look_ahead (x - the x before), of any version. A
+    stage has successive matrices of the model, each with the biases and gains after it,
+    divided as evenly as possible.
 
     Source: Narayanan et al., PipeDream (2019), section 3.3; `delay_power`: Yang et al.,
     PipeMare: Asynchronous Pipeline Parallel DNN Training (2021), technique 1;

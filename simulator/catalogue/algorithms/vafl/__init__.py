@@ -1,1 +1,1 @@
-"""VAFL: its options (`part`), its kernel, what the server stores, and ages."""
+"""VAFL: its options (`part`), its kernel, the server's stores, and ages."""

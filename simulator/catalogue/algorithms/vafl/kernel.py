@@ -37,7 +37,7 @@ from .stores import Parties, SnapshotStore, TableStore, age_info
 
 
 class VaflState(NamedTuple):
-    """The parties' models, the server's, and what the server has stored.
+    """The parties' models, the server's, and the server's stored embeddings.
 
     Attributes:
         weights: each party's own model.
@@ -65,9 +65,9 @@ Exchange = tuple[
     Int[Array, "M W S"],
     Int[Array, "W S"],
 ]
-"""What a meeting of parties and server yields, besides the state after it: the loss of
-each party's batch, gradients of the server's model and of the parties' models, and of
-the embeddings that the latter used the ages, in commits, and the samples."""
+"""The result of a meeting of parties and server, without the state after it: the loss
+of each party's batch, gradients of the server's model and of the parties' models, and
+of the embeddings that the latter used the ages, in commits, and the samples."""
 
 
 class VaflKernel(Kernel[VerticalProblem, VaflState]):

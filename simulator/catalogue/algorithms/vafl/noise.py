@@ -27,9 +27,9 @@ LAYERS = 2**32 - 1
 class EmbeddingNoise(eqx.Module):
     """Noise on embeddings, fresh at every upload (equations 10-11, V-17).
 
-    That of the embedding itself is Gaussian; its standard deviation is `fixed +
-    relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's weights,
-    an upper bound of the norm that appendix F has.
+    Noise on the embedding itself is Gaussian; its standard deviation is
+    `fixed + relative * |w|`, where `|w|` is the Frobenius norm of the uploading party's
+    weights, an upper bound of the norm in appendix F.
 
     Attributes:
         fixed: Standard deviation that does not depend on weights.
@@ -72,7 +72,7 @@ def noise_of(
 
 
 class Draw(NamedTuple):
-    """What a party uploads, and the noise on it.
+    """A party's upload and its noise.
 
     Attributes:
         weights: Weights of its model.
@@ -122,7 +122,7 @@ def inside(
         party: The party.
         job: The job.
         samples: The samples.
-        shapes: Shapes of what each hidden layer computes of a sample.
+        shapes: Shapes of each hidden layer's output for a sample.
     """
     dtype = jax.dtypes.canonicalize_dtype(float)
     upload = _of_upload(key, party, job)

@@ -1,4 +1,4 @@
-"""VAFL's options, and what its messages weigh. No JAX here."""
+"""VAFL's options and the sizes of its messages. No JAX here."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -51,7 +51,7 @@ class HiddenNoise(Config):
 
     @property
     def law(self) -> Literal["uniform", "std"]:
-        """Name of the entry that is given."""
+        """Name of the field that is set."""
         return "std" if self.uniform is None else "uniform"
 
     def of_layers(self, num_hidden: int) -> tuple[float, ...]:
@@ -61,7 +61,7 @@ class HiddenNoise(Config):
 
 
 class Perturbation(Config):
-    """Noise on every embedding that leaves a client, and perhaps inside its network.
+    """Noise on a client's embeddings, and optionally inside its network.
 
     On the embedding it is Gaussian, inside the last activation where there is one.
 
@@ -79,7 +79,7 @@ class Perturbation(Config):
     mu: Positive | None = None
     """Level of Gaussian differential privacy that the noise is calculated for."""
     releases: Annotated[int, Field(ge=1)] | None = None
-    """Messages of a client that `mu` is to last for; a run ends before one more."""
+    """Messages per client that `mu` covers; a run ends before one more."""
     input_diameter: Positive | None = None
     """Largest distance between two inputs of one party (V-19); without it the noise is
     played, but no privacy is accounted for."""
@@ -158,9 +158,9 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
         refreshes = isinstance(protocol, RefreshesEmbeddings)
         if refreshes and self.client_order != "upload_first":
             raise LocatedError(
-                f"algorithm.client_order must be 'upload_first' with a bounded "
-                f"delay, got {self.client_order!r}; with two batches in use, V-10 does "
-                f"not say whose ages are bounded",
+                "algorithm.client_order must be 'upload_first' with a bounded delay, "
+                f"got {self.client_order!r}; with two batches in use, V-10 leaves "
+                "open which ages are bounded",
             )
         noise = self.perturbation
         if noise is not None:
@@ -168,9 +168,9 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
         priced = noise is not None and noise.input_diameter is not None
         if priced and not problem.model.is_linear:
             raise LocatedError(
-                f"algorithm.perturbation.input_diameter must not be set for the model "
-                f"{problem.model.kind!r}, whose sensitivity is not known; remove "
-                f"it, and give std in place of mu",
+                "algorithm.perturbation.input_diameter must not be set for the model "
+                f"{problem.model.kind!r}, whose sensitivity is unknown; remove it, "
+                "and set std in place of mu",
             )
 
     def _check_noise(self, noise: Perturbation, problem: "Problem") -> None:

@@ -13,7 +13,7 @@ from .noise import Draw, EmbeddingNoise, perturbed
 EVALUATIONS = 1
 """Part of the key of all noise that evaluations draw from; jobs use the key itself."""
 DRAWS = 16
-"""Draws of the noise for an estimate."""
+"""Noise draws per estimate."""
 
 
 def gradient_norm_squared(

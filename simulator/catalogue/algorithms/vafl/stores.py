@@ -38,7 +38,7 @@ class Parties(NamedTuple):
         job: Int[Array, " W"],
         samples: Int[Array, "W S"],
     ) -> Draw:
-        """Returns what some parties upload."""
+        """Returns the uploads of some parties."""
         return Draw(weights, worker, job, samples, self.std(weights))
 
     def embed(self, of: Draw) -> Float[Array, "W C S"]:

@@ -33,7 +33,7 @@ class ConvolutionalNetwork(FlatNetwork):
 
     @property
     def hidden_shapes(self) -> Shapes:
-        """Shapes of what each convolution computes of a sample, before its pool."""
+        """Shapes of each convolution's output for a sample, before its pool."""
         return self.config.sizes(self.image)[:-1]
 
     @property

@@ -47,9 +47,9 @@ class Convolutional(Model):
         """Returns the error of images of which nothing would be left."""
 
     def sizes(self, image: Image) -> tuple[tuple[int, int, int], ...]:
-        """Returns channels, height and width of what each convolution computes.
+        """Returns channels, height and width of each convolution's output.
 
-        The last entry is what the dense layer gets. A pool halves, and drops an odd row
+        The last entry is the dense layer's input. A pool halves, and drops an odd row
         or column at the end.
 
         Raises:

@@ -29,7 +29,7 @@ class DiagonalNetwork(Plain):
         return jnp.zeros(self.num_columns)
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each weight whether it is regularised: all are."""
+        """Returns whether each weight is regularised: all are."""
         return np.ones(self.num_columns, bool)
 
     def apply(

@@ -29,8 +29,8 @@ class LstmNetwork(FlatNetwork):
         num_outputs: Number of logits of a frame, `C`.
         num_features: Number of columns of a row, of all of its frames.
 
-    Source: A(DP)²SGD, section 5 (SWB300); the cell is that of Gers,
-        Schmidhuber and Cummins, Learning to Forget (2000), without peepholes.
+    Source: A(DP)²SGD, section 5 (SWB300); the cell is by Gers, Schmidhuber and Cummins,
+    Learning to Forget (2000), without peepholes.
     """
 
     config: Lstm
@@ -95,7 +95,7 @@ class LstmNetwork(FlatNetwork):
 class PartyLstm(LstmNetwork):
     """Bidirectional LSTM layers, and one forwards whose last outputs are sent.
 
-    `num_outputs` are the cells of the last layer. The cell is that of `LstmNetwork`.
+    `num_outputs` are the cells of the last layer; cells are as in `LstmNetwork`.
 
     Source: VAFL, appendix G (MIMIC-III).
     """

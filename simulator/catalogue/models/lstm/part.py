@@ -61,8 +61,8 @@ class Lstm(Model):
         Its last layer has the same arrays as the others, of one direction.
 
         Raises:
-            ScenarioError: The columns do not divide into the frames, or a
-                projection is given, which a party does not have.
+            ScenarioError: The columns do not divide into the frames, or a projection is
+                set, which a party does not have.
         """
         if self.projection != type(self).model_fields["projection"].default:
             raise ScenarioError(

@@ -44,7 +44,7 @@ class MlpNetwork(NamedTuple):
 
     @property
     def hidden_shapes(self) -> Shapes:
-        """Shape of what the hidden layer computes of a sample."""
+        """Shape of the hidden layer's output for a sample."""
         return ((self.hidden,),) if self.linear else ()
 
     def init(self, key: Key[Array, ""], num_features: int) -> Float[Array, " P"]:

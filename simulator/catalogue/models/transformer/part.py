@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Transformer(Model):
-    """Decoder-only transformer: of every token of a row, logits of the next one.
+    """Decoder-only transformer: for every token of a row, logits of the next one.
 
     Where rows have one label, it is the token after the last, which alone has logits.
 
@@ -41,7 +41,7 @@ class Transformer(Model):
     expansion: Annotated[int, Field(ge=1)] = 4
     """Hidden units of each layer's perceptron, in multiples of the width."""
     tied: bool = True
-    """Whether the matrix of the logits is that of the embedding."""
+    """Whether the logits share the embedding's matrix."""
 
     @model_validator(mode="after")
     def _divided_among_heads(self) -> "Transformer":

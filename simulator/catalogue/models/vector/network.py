@@ -1,4 +1,4 @@
-"""What stands in the place of a network: weights at the start, and no outputs."""
+"""A model without a network: initial weights, and no outputs."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,7 +43,7 @@ class VectorNetwork(Plain):
         return jax.pure_callback(made, shape, jax.random.key_data(key))
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each weight whether it is regularised: none is."""
+        """Returns whether each weight is regularised: none is."""
         return np.zeros(self.size, bool)
 
     def apply(self, weights: Float[Array, " P"], x: Float[Array, "S F"]) -> NoReturn:
@@ -55,7 +55,7 @@ class VectorNetwork(Plain):
 
 
 def start(named: UserFunction, seed: int) -> Float[np.ndarray, " P"]:
-    """Returns the weights that a name stands for.
+    """Returns the weights by their name.
 
     Args:
         named: Name of a vector, or of a function of a seed.
@@ -82,7 +82,7 @@ def start(named: UserFunction, seed: int) -> Float[np.ndarray, " P"]:
 
 @lru_cache(maxsize=8)
 def vector(named: UserFunction) -> VectorNetwork:
-    """Returns what stands in the place of a network.
+    """Returns the model without a network.
 
     Raises:
         ScenarioError: As `start`.

@@ -1,4 +1,4 @@
-"""Collect: contributions taken at one model gather until a rule says enough."""
+"""Collect: contributions computed at one model gather until a rule is satisfied."""
 
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
@@ -29,7 +29,7 @@ RULES = ("count", "harmonic_mean", "quota", "seconds", "allotment")
 
 
 class Allotment(Config):
-    """Jobs of a round, allotted over the clients by what their jobs have taken so far.
+    """Jobs of a round, allotted over the clients by their earlier durations.
 
     Each round they go to the clients so that the longest of all would be over first, by
     lower confidence bounds of the clients' mean times (ATA).
@@ -44,20 +44,20 @@ class Allotment(Config):
 
 
 class Collect(LimitsGathering, Protocol):
-    """Contributions taken at one model gather until a rule says enough.
+    """Contributions computed at one model gather until a rule is satisfied.
 
-    A round asks for contributions at the model that the round before has left, and is
-    one commit of all that have arrived. What was taken at an older model is not used.
+    A round collects contributions at the model of the round before, and is one commit
+    of all that have arrived. Contributions at an older model are not used.
 
     Source: Tyurin and Richtarik, Optimal Time Complexities of Parallel Stochastic
     Optimization Methods Under a Fixed Computation Model (2023), Methods 4 and 6; with
     `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026); with
     `filter: start`, Attia et al. (2024).
 
-    With `staleness_bound` what was taken at an older model counts as well. Count m,
-    bound R - 1 and `late` are then one family: Ringmaster ASGD (m = 1; Algorithm 4, or
-    5 with `late: stop`), Rennala (R = 1), m-synchronous SGD (R = 1, without repeats),
-    and without a bound asynchronous, buffered and t-synchronous (without repeats).
+    With `staleness_bound` contributions at an older model count as well. Count m, bound
+    R - 1 and `late` are then one family: Ringmaster ASGD (m = 1; Algorithm 4, or 5 with
+    `late: stop`), Rennala (R = 1), m-synchronous SGD (R = 1, without repeats), and
+    without a bound asynchronous, buffered and t-synchronous (without repeats).
     """
 
     kind: Literal["collect"] = "collect"
@@ -90,9 +90,9 @@ class Collect(LimitsGathering, Protocol):
     """Virtual seconds from the read of a job after which it is stopped; it then counts
     as a trial of `quota`."""
     filter: Literal["read", "start"] = "read"
-    """What must lie in a round for a contribution to count: the read of its model or,
-    as in asynchronous mini-batching, the start of its computing, which is later where
-    the model takes time to arrive; such a contribution is stale."""
+    """The instant that must be within a round for a contribution to count: the read of
+    its model or, as in asynchronous mini-batching, the start of its computing, which is
+    later where the model takes time to arrive; such a contribution is stale."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Collect":
@@ -143,7 +143,7 @@ class Collect(LimitsGathering, Protocol):
         return super().described(num_clients) | {"queues": [waits]}
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: one a contribution, the last of a round a commit.
+        """Returns the pattern of rows: one per contribution, the round's last a commit.
 
         A round that ends by the clock or by a mean of counts has no fixed number of
         contributions; it counts as one of each client.
@@ -200,9 +200,9 @@ class Collect(LimitsGathering, Protocol):
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the first round.
 
-        At the end of a round those that have waited for it, and those that are stopped,
-        begin in their own order. A client whose job is lost begins it again as soon as
-        it is back. What arrives at the very end of its time has arrived in time.
+        At the end of a round, clients that have waited for it or were stopped begin in
+        their own order. A client whose job is lost begins it again as soon as it is
+        back. An arrival at the very end of a round is in time.
         """
         n = world.num_clients
         asked = list(range(n))
@@ -216,7 +216,7 @@ class Collect(LimitsGathering, Protocol):
         Gathering(self, asked, enough, allotted, world, recorder).start()
 
     def expected_batch(self, clients: Clients, num_clients: int, seed: int) -> float:
-        """Returns how many trials of a round are in time on average, by the laws.
+        """Returns the mean number of trials of a round that are in time, by the laws.
 
         Args:
             clients: Clients of the scenario.
@@ -228,7 +228,7 @@ class Collect(LimitsGathering, Protocol):
         """
         if self.quota is None or self.allotted is None:
             raise LocatedError(
-                "algorithm.divisor must be left out where no trial is given up, got "
+                "algorithm.divisor must be left out if no trial is cut off, got "
                 "'expected'; add protocol.quota and protocol.allotted",
             )
         allotted = [
@@ -315,7 +315,6 @@ def _refuse_other_stages(behaviour: Behaviour, clients: Clients) -> None:
         there.append("slowdowns")
     if there:
         raise LocatedError(
-            f"algorithm.divisor must be a number where a job has more to it than a "
-            f"law of computing, got 'expected' with clients.{there[0]}; give "
-            f"sum_i p_i B_i",
+            "algorithm.divisor must be a number if jobs have more than a law of "
+            f"computing, got 'expected' with clients.{there[0]}; give sum_i p_i B_i",
         )

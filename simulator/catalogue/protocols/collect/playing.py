@@ -18,7 +18,7 @@ class Gathering:
 
     Args:
         config: The protocol.
-        chosen: Clients that are asked, in order.
+        chosen: Clients that are selected, in order.
         enough: Rule that ends a round.
         allotted: Virtual seconds of a client's job; None where it takes its time.
         world: World that is simulated.

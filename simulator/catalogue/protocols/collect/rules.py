@@ -12,7 +12,7 @@ class Enough(ABC):
     """The rule that ends a round, fed with its trials one by one."""
 
     watches: ClassVar[bool] = False
-    """Whether it wants to know how long jobs take."""
+    """Whether it needs the durations of jobs."""
 
     def took(self, client: int, seconds: float) -> None:  # noqa: B027 (most ignore it)
         """Takes up the job of a client that has arrived, and its virtual seconds."""
@@ -64,7 +64,7 @@ class HarmonicMean(Enough):
 
     Args:
         least: h, >= 1.
-        chosen: The clients that are asked, n of them.
+        chosen: The selected clients, n of them.
 
     Source: Tyurin and Richtarik (2023), Method 6 (Malenia SGD).
     """
@@ -119,10 +119,10 @@ class Quotas(Enough):
 class AllottedJobs(Quotas):
     """A number of jobs a round, allotted by lower bounds of the clients' mean times.
 
-    One job after the other goes to the client whose bound times its number of jobs
-    would be least with it. A client that was never seen has the bound 0, so each is
-    tried; of clients alike, the one with fewer jobs, then the one that was seen less
-    often, comes first.
+    Each job goes to the client whose bound times its number of jobs would be least with
+    it. A client without a finished job has the bound 0, so each is tried; of equal
+    clients, the one with fewer jobs, then the one with fewer finished jobs, comes
+    first.
 
     Args:
         jobs: B.

@@ -1,4 +1,4 @@
-"""Gossip: its options, its workers, and what records them."""
+"""Gossip: its options, its workers, and their recorder."""
 
 from .gossip import Gossip
 

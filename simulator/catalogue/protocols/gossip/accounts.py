@@ -1,7 +1,7 @@
 """Token accounts: how many messages a worker may send, and when.
 
-At each of its wake-ups a worker pushes its model by chance, or else saves a token; it
-spends tokens on pushing again what has just changed. Since no account spends what it
+At each of its wake-ups a worker pushes its model at random, or else saves a token; it
+spends tokens on pushing a model that has just changed. Since no account spends what it
 lacks, a worker sends at most t / Delta + C messages in a time t.
 
 Source: Danner and Jelasity, Token Account Algorithms: The Best of the Proactive and
@@ -21,7 +21,7 @@ Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Account(Part):
-    """A token account: its capacity, and what a balance allows."""
+    """A token account: its capacity, and the pushes that a balance allows."""
 
     capacity: Tokens
     """C, the most tokens that a worker saves."""
@@ -36,7 +36,7 @@ class Account(Part):
 
     @abstractmethod
     def reactive(self, tokens: int) -> float:
-        """Returns how many pushes follow a change, on average, at most `tokens`.
+        """Returns the mean number of pushes that follow a change, at most `tokens`.
 
         Args:
             tokens: Balance.

@@ -1,4 +1,4 @@
-"""Gossip: workers without a server, each with a model of its own."""
+"""Gossip: workers without a server, each with its own model."""
 
 from typing import ClassVar, Literal
 
@@ -23,7 +23,7 @@ from .recorder import GossipRecorder
 
 ABSENT = ("availability", "join", "leave", "crashes", "loss", "download")
 MOST_WORKERS = 100_000
-"""Workers of gossip, each with a model of its own."""
+"""Workers of gossip, each with its own model."""
 MOST_MIXED = 2_000
 """Workers that average all at once, by a matrix of all with all: 32 MB."""
 
@@ -67,7 +67,7 @@ class Gossip(MixesModels, Protocol):
             default = type(self).model_fields[name].default
             if self.average not in averages and getattr(self, name) != default:
                 raise LocatedError(
-                    f"{name} must not stand next to average: {self.average}; remove it",
+                    f"{name} must not be set with average: {self.average}; remove it",
                 )
         if self.average == "neighbours" and self.order == "during":
             raise LocatedError(
@@ -87,7 +87,7 @@ class Gossip(MixesModels, Protocol):
         return self.average != "pairwise"
 
     def num_out(self, num_workers: int, draw: Draw | None = None) -> list[int]:
-        """Returns how many messages each worker sends its neighbours in a round."""
+        """Returns the number of messages of each worker to its neighbours per round."""
         first = self.graph.receivers(num_workers, draw)[0]
         return [len(others) for others in first]
 
@@ -105,7 +105,7 @@ class Gossip(MixesModels, Protocol):
         return self.graph.is_directed
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
-        """Returns how rows come: steps, and averagings of two or of all workers.
+        """Returns the pattern of rows: steps, and averagings of two or of all workers.
 
         In rounds each worker's step is a commit, and all of them have read the state
         before it; the averaging of all is a turn as well. Gradients stay where they
@@ -158,7 +158,7 @@ class Gossip(MixesModels, Protocol):
 
 
 def check_size(num_workers: int, kind: str, *, mixed: bool = False) -> None:
-    """Refuses more workers than can have models of their own."""
+    """Refuses more workers than can have their own models."""
     most = MOST_MIXED if mixed else MOST_WORKERS
     if num_workers > most:
         how = "average all at once" if mixed else "average in pairs"

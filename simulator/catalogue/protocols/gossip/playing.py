@@ -21,8 +21,8 @@ class Pair(NamedTuple):
 
     Attributes:
         number: Number of the request.
-        initiator: Worker that asks.
-        partner: Worker that is asked.
+        initiator: Worker that starts the exchange.
+        partner: Worker that answers.
         then: Called with the initiator when the exchange is over.
     """
 
@@ -98,7 +98,7 @@ class Peers(ABC):
         self._round = 0
 
     def start(self) -> None:
-        """Begins what every worker does."""
+        """Starts every worker's process."""
         self._world.delays.prefetch_everyone()
         for worker in range(self._num_workers):
             self._begin(worker)

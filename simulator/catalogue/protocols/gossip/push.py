@@ -66,8 +66,8 @@ class PushGossip(Protocol):
 
     At a wake-up, every `clients.idle` seconds, it picks a neighbour at random; its
     model, as it is then, arrives after the upload. The receiver merges it with its own
-    and computes a gradient of the outcome; what arrives meanwhile is merged at once,
-    and begins no job. A lost message (`clients.loss`) is not missed by anyone.
+    and computes a gradient of the outcome. Models that arrive meanwhile are merged at
+    once, and begin no job. A lost message (`clients.loss`) is not sent again.
 
     Source: Ormandi, Hegedus and Jelasity, Gossip learning with linear models on fully
     distributed data (2013), Algorithm 1, and MU of Algorithm 2; as in gossipy, the
@@ -86,8 +86,8 @@ class PushGossip(Protocol):
     graph: AnyGraph = Complete()
     """Workers to which each worker may push."""
     tokens: AnyAccount | None = None
-    """Account of messages, by which a worker pushes what has just changed as well; by
-    default it pushes at each wake-up alone."""
+    """Account of messages with which a worker also pushes a model that has just
+    changed; by default it pushes at each wake-up alone."""
 
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         refuse_server(self.kind, server, "which has none")

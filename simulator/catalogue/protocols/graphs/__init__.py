@@ -1,4 +1,4 @@
 """Graphs of workers: options, checks, the pairs that may average, and weights.
 
-`base` says what every graph is; `kinds` holds them.
+`base` defines the interface of every graph; `kinds` holds them.
 """

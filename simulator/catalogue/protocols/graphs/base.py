@@ -1,6 +1,6 @@
-"""What every graph of workers is: a part with its pairs, rounds and weights.
+"""The interface of every graph of workers: its pairs, rounds and weights.
 
-Column j of a mixing matrix says how worker j's model is shared out: it sums to 1. In an
+Column j of a mixing matrix is the distribution of worker j's model: it sums to 1. In an
 undirected graph the rows do, too (Metropolis weights), so that the mean model stays.
 """
 
@@ -49,7 +49,7 @@ class Graph(Part):
         """
 
     def num_pairs(self, n: int) -> int:
-        """Returns how many pairs of `n` workers are looked at to make the graph."""
+        """Returns the number of pairs of `n` workers that the graph examines."""
         return 2 * n
 
     def check(self, n: int, *, must_have_sides: bool) -> None:
@@ -78,7 +78,7 @@ class Graph(Part):
     def mixing(
         self, n: int, draw: Draw | None = None, *, pushes: bool
     ) -> Float[np.ndarray, "Q n n"]:
-        """Returns by which weights models are mixed, in rounds that repeat in turn.
+        """Returns the mixing weights of models, in rounds that repeat in turn.
 
         Args:
             n: Number of workers.
@@ -123,14 +123,14 @@ class Undirected(Graph):
             numbers: Random numbers of this try, for a random graph.
 
         Returns:
-            The pairs; None where a draw came to nothing.
+            The pairs; None after a draw without success.
 
         Raises:
             LocatedError: The graph is impossible.
         """
 
     def remedy(self, n: int) -> str:
-        """Returns what to raise where draws with `n` workers are hardly connected."""
+        """Returns the error for draws with `n` workers that are rarely connected."""
         return "number of edges"
 
     def edges_of(self, n: int, draw: Draw | None = None) -> list[Edge]:
@@ -216,7 +216,7 @@ def find_senders(around: Phase) -> set[int] | None:
 
 
 def all_reached(around: Phase) -> bool:
-    """Says whether every worker is reached from the first, each by its neighbours."""
+    """Returns whether every worker is reached from the first, by way of neighbours."""
     reached, todo = {0}, [0]
     while todo:
         new = set(around[todo.pop()]) - reached

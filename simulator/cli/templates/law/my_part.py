@@ -1,4 +1,4 @@
-"""A law of durations: exponential, and now and then a pause."""
+"""A law of durations: exponential times, and a pause now and then."""
 
 from typing import Annotated, Literal
 
@@ -10,11 +10,11 @@ from stalesim.simulator.world.laws.base import ClientValues, Law
 
 
 class MyPart(Law):
-    """Exponential times; every few of them the client also pauses."""
+    """Exponential times; after every few of them the client also pauses."""
 
     law: Literal["my_part"] = "my_part"
     mean: Quantity
-    """Virtual seconds: a number, an expression in m and M, or one number a client."""
+    """Virtual seconds: a number, an expression in m and M, or one number per client."""
     every: Annotated[int, Field(ge=1)] = 10
     pause: Annotated[float, Field(ge=0)] = 1.0
     """Virtual seconds."""

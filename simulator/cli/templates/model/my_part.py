@@ -1,6 +1,6 @@
-"""A model and a loss: two layers, and examples that are hard count more.
+"""A model and a loss: two layers, and more weight on hard examples.
 
-An Equinox or Flax module may stand in place of the two functions.
+You can also use an Equinox or Flax module in place of the two functions.
 """
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 def build(num_outputs, num_features):
-    """Returns init(key), which gives a tree of weights, and apply(weights, x)."""
+    """Returns init(key), which makes a tree of weights, and apply(weights, x)."""
 
     def init(key):
         one, two = jax.random.split(key)

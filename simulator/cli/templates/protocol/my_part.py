@@ -12,7 +12,7 @@ class MyPart(Protocol):
 
     kind: Literal["my_part"] = "my_part"
     like: ClassVar[str] = "asynchronous"
-    """Algorithms that run on this protocol run on ours as well."""
+    """Algorithms for this protocol run on MyPart as well."""
 
     def play(self, world, recorder):
         last = None

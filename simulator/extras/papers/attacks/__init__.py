@@ -1,4 +1,4 @@
-"""Gradient inversion: what a server that looks learns of a client's samples.
+"""Gradient inversion: a curious server's reconstruction of a client's samples.
 
 `linear` inverts messages of linear models in closed form, `matching` those of the
 convolutional network by search, with `relaxation`; `quality` compares images, `report`

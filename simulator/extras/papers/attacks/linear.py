@@ -24,8 +24,8 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
 
     Returns:
         In the units of the features, though noise leaves neither scale nor sign: they
-        hang on one number, the bias's. NaN where nothing can be divided, as for a hinge
-        loss whose margins are all kept, whose gradient is zero and tells nothing.
+        depend on one number, the bias's. NaN where division is impossible, as for a
+        hinge loss without violated margins, whose gradient is zero.
 
     Raises:
         ValueError: It is not a matrix of at least two columns.
@@ -53,11 +53,11 @@ def invert(gradient: Float[np.ndarray, "C F+1"]) -> Float[np.ndarray, " F"]:
 def without_regulariser(
     gradient: Float[np.ndarray, "C F+1"], weights: Float[np.ndarray, "C F+1"], l2: float
 ) -> Float[np.ndarray, "C F+1"]:
-    """Returns a gradient less that of `l2 / 2 * |weights|^2`, which spares biases.
+    """Returns a gradient without that of `l2 / 2 * |weights|^2`, which spares biases.
 
     Args:
         gradient: Gradient of the loss and the regulariser.
-        weights: Weights at which it was taken; the server knows them.
+        weights: Weights of the gradient, which the server has.
         l2: Coefficient of the regulariser, >= 0.
     """
     pulled = l2 * np.asarray(weights, np.float64)

@@ -5,11 +5,11 @@ and ReLUs make the distance jump (7 to 12 dB after 500 steps of Adam). Four thin
 to the image (means of ten of MNIST: 48 dB at initial weights, 56 after 2,000 steps):
 
 1.  The gradient of the last biases is the loss's slope in each logit. Its only negative
-    number names the class; taken as known, it frees the search from the loss, whose
-    gradient nearly vanishes on samples that the model knows.
+    number names the class; with a known class the search does not need the loss, whose
+    gradient nearly vanishes on samples that the model has learned.
 2.  The search begins in a smooth network and sharpens it (`relaxation`).
 3.  Total variation, which fades.
-4.  L-BFGS within the bounds of a pixel, which the dark background lies on.
+4.  L-BFGS within the bounds of a pixel, where the dark background is.
 
 Source: Zhu, Liu and Han, Deep Leakage from Gradients (2019); Zhao, Mopuri and Bilen,
 iDLG (2020), for the class; Geiping, Bauermeister, Dröge and Moeller, Inverting
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ....catalogue.models.cnn.network import CnnNetwork
 
 NO_LABEL = 2**31 - 1
-"""Distance of a message that is zero and so tells nothing."""
+"""Distance of a message that is zero and so contains no information."""
 START = 0.1
 """Value of all pixels at first; about the mean of handwritten digits."""
 ENOUGH = 1e-3
@@ -48,8 +48,8 @@ LAST_VARIATION = 1e-4
 Course = tuple[tuple[float, ...], tuple[float, float], float]
 """One way from the even grey to an image: sharpness of the smooth networks, one after
 the other; weight of total variation in the first of them, and in the last; and weight
-of the first convolution's gradient, that of the other layers being 1. It adds what the
-others lack, and many poor minima."""
+of the first convolution's gradient, that of the other layers being 1. It adds missing
+information, and many poor minima."""
 COURSES: tuple[Course, ...] = (
     ((1, 3, 10, 30), (0.3, 0.03), 0.3),
     ((1, 3, 10, 30), (0.1, 0.01), 0.1),
@@ -70,8 +70,8 @@ def invert(
     """Returns the image and the class of the one sample whose gradient this is.
 
     Args:
-        model: Client's network, whose form the server knows.
-        weights: Weights at which the gradient was taken; the server knows them too.
+        model: Client's network, whose form the server has.
+        weights: Weights of the gradient; the server has them too.
         message: Gradient of softmax cross-entropy, or of any other loss of the logits
             (the class is right only for those that pull one logit up), times any
             positive number: clipping does not matter.

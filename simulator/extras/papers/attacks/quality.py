@@ -1,4 +1,4 @@
-"""How alike a recovered image and the true one are.
+"""Similarity of a recovered image and the true one.
 
 All functions take the client's image, in [0, 1], and a recovered one of the same shape,
 planes first if there are several. Other shapes are a ValueError.
@@ -50,9 +50,9 @@ def aligned(
     """Returns `a * found + b` with the numbers that make it nearest to the truth.
 
     A ratio is the exact image without noise, but has any scale and sign with it, though
-    an eye may still see the image. No attacker can choose so, who does not know the
-    truth: this tells what is in the image, the measure of the raw one what was won. It
-    is never farther from the truth than an even grey, which a constant one becomes.
+    an eye may still see the image. An attacker without the truth cannot choose them:
+    this measures the information in the image, the raw measure the attacker's gain. The
+    result is never farther from the truth than an even grey, like a constant image.
     """
     true, found = _checked(true, found)
     if not np.isfinite(found).all():

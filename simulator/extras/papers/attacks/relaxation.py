@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ....catalogue.models.cnn.network import CnnNetwork
 
 CONTRAST = 0.3
-"""Standard deviation of pixels that differ: what is sharp is measured by it."""
+"""Standard deviation of pixels that differ, the unit of sharpness."""
 
 
 class Parts(NamedTuple):
@@ -59,8 +59,8 @@ def smooth_logits(
         model: Network whose layers are smoothed.
         parts: Weights of the network.
         image: Image, plane by plane, in [0, 1].
-        sharpness: > 0, dimensionless: differences in a layer are measured in what its
-            kernels make of differences in the image.
+        sharpness: > 0, dimensionless: the unit of differences in a layer is its
+            kernels' response to differences in the image.
     """
     height, width, depth = model.image
     spread = jnp.full(depth, CONTRAST, image.dtype)
@@ -85,7 +85,7 @@ def smooth_distance(
     weights: Float[Array, "3"],
     sharpness: Float[Array, ""],
 ) -> Float[Array, ""]:
-    """Returns how far the smooth network's gradient is from the message."""
+    """Returns the distance of the smooth network's gradient from the message."""
 
     def projected(at: Parts) -> Float[Array, ""]:
         return targets.bias @ smooth_logits(model, at, image, sharpness)
@@ -100,7 +100,7 @@ def distance(
     image: Float[Array, " F"],
     weights: Float[Array, "3"],
 ) -> Float[Array, ""]:
-    """Returns how far the network's gradient is from the message.
+    """Returns the distance of the network's gradient from the message.
 
     A sum over the kernels of both convolutions and the dense layer, in this order, of
     squared differences in multiples of the target's square. The slopes of the logits

@@ -82,14 +82,14 @@ def recover(
     shape: tuple[int, ...],
     what: str = "message",
 ) -> pd.DataFrame:
-    """Returns what an attack makes of each probe, and how near it is to the truth.
+    """Returns an attack's image for each probe, and its distance from the truth.
 
     Args:
         probes: Rows of the table `probes`, with the `group` of their run.
         samples: Training rows, that probes count; pixels in [0, 1], plane by plane.
         attack: Attack to carry out.
         shape: Height and width of an image, after the number of planes if several.
-        what: Column of probes: `message`, or `gradient` for what no noise would give.
+        what: Column of probes: `message`, or `gradient` for the result without noise.
 
     Returns:
         A row per probe: whose it is, `sample` (the batch's first) and `num_samples`,
@@ -209,21 +209,21 @@ def _array(values: ArrayLike) -> np.ndarray | None:
 
 
 def attack(study: Study, what: str = "message", most: int = 20) -> pd.DataFrame:
-    """Recovers images from what the server of a study received.
+    """Recovers images from the messages that a study's server received.
 
     Linear models by their closed form, the convolutional network by gradient matching,
     for which the weights must have been probed as well.
 
     Args:
         study: Study whose scenario has a `probe`.
-        what: `message`, or `gradient` for what no noise would give.
+        what: `message`, or `gradient` for the result without noise.
         most: Probes of a group and commit that are looked at, >= 1.
 
     Returns:
         As `recover` returns it, all groups one after the other.
 
     Raises:
-        StudyError: Nothing was probed, or not what the attack needs.
+        StudyError: There are no probes, or the attack needs others.
     """
     probes = joined(study, "probes")
     if probes.empty or what not in probes:

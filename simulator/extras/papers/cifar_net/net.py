@@ -18,8 +18,8 @@ STEP = 4
 """Divisor of all numbers of channels, which can therefore be halved."""
 
 FEWEST = 4
-"""Least number of channels of a group that is normalised. Where images have shrunk to
-a pixel, one or two normalised numbers say nothing, and no gradient passes them."""
+"""Least number of channels of a group that is normalised. Where images have shrunk to a
+pixel, one or two normalised numbers are constant, and no gradient passes them."""
 
 
 class Net(ABC, Generic[T]):

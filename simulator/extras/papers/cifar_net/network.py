@@ -25,7 +25,7 @@ class Layers(Net[Array]):
 
     Attributes:
         measured: Means and unbiased variances of the batch, of each normalisation in
-            turn; empty where `running` is given.
+            turn; empty where `running` is set.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class CifarNetwork(NamedTuple):
         return x
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is of a kernel or a dense layer's matrix."""
+        """Returns whether each number is of a kernel or a dense layer's matrix."""
         return np.concatenate(
             [np.full(each.size, len(each.shape) > 1) for each in self._all()]
         )

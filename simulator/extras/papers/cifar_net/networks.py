@@ -38,8 +38,8 @@ INCEPTIONS = (
     ),
     ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
 )
-"""Table 1 of GoogLeNet, without its two columns for the images' sizes; a pool stands
-between the groups."""
+"""Table 1 of GoogLeNet, without its two columns for the images' sizes; a pool separates
+the groups."""
 MOBILENET = ((64, 1, 1), (128, 2, 2), (256, 2, 2), (512, 6, 2), (1024, 2, 2))
 """Channels, number of blocks, and stride of the first."""
 MOBILENET_V2 = (
@@ -203,8 +203,8 @@ def mobilenet_v2(net: Net[T], x: T, wide: Widen) -> T:
 def efficientnet_b0(net: Net[T], x: T, wide: Widen) -> T:
     """Sixteen inverted residuals with squeeze and excitation.
 
-    The public code of 2019, whose size stands in Table 2 of A(DP)2SGD, is simpler than
-    the paper: all kernels 3 x 3, ReLU, excitation after the projection, no last
+    The public code of 2019, whose size is in Table 2 of A(DP)2SGD, is simpler than the
+    paper: all kernels 3 x 3, ReLU, excitation after the projection, no last
     convolution, and strides that leave one pixel of 32 x 32. Its blocks of stride 2 add
     their output before the excitation to that after it.
 
@@ -266,7 +266,7 @@ NETWORKS: dict[Name, NetworkMaker] = {
     "googlenet": googlenet,
     "resnext29": resnext29,
 }
-"""Networks, whose outputs are linear in the channels' means of what they return."""
+"""Networks, whose outputs are linear in the channels' means of their results."""
 LEAST = {"vgg19": 2 ** len(VGG19)}
 """Height and width of the smallest images, of networks whose pools halve them."""
 

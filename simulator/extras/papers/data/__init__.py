@@ -1,4 +1,4 @@
 """The papers' data sets, one a file or folder; a folder's `part` has the options.
 
-`clinical` has what stays in intensive care have in common.
+`clinical` has the common part of stays in intensive care.
 """

@@ -46,8 +46,8 @@ def statistics(
 
     Sub-periods are, as in the benchmark, fractions of the time between a group's own
     first and last measurement, so that each holds at least one. The standard deviation
-    is that of the population; the skewness of equal values is zero, and the count of a
-    group without a measurement, too.
+    is the population's; the skewness of equal values is zero, and the count of a group
+    without a measurement, too.
 
     Args:
         hours: Time of each measurement since admission, hours.

@@ -52,7 +52,7 @@ PUBLISHED = Published(
 def identify(path: Path) -> str:
     """Returns the official name of a file, "" for a stranger.
 
-    The content tells it, or else the name, which a damaged file keeps.
+    The content identifies it, or else the name, which a damaged file keeps.
     """
     if ".csv" not in path.suffixes:
         return ""

@@ -61,7 +61,7 @@ TOLERANCE = 1e-6
 def identify(path: Path) -> str:
     """Returns the official name of a file, "" for a stranger.
 
-    The md5 tells it, or else the name, which a damaged file keeps.
+    The md5 identifies it, or else the name, which a damaged file keeps.
     """
     if files.head(path, len(BZ2)) == BZ2 and path.stat().st_size < LARGEST_BZ2:
         official = OFFICIAL.get(files.digest(path, "md5"))

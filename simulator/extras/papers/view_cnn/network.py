@@ -35,7 +35,7 @@ class ViewCnnNetwork(LayeredNetwork):
 
     @property
     def hidden_shapes(self) -> Shapes:
-        """Shapes of what each hidden layer computes of a sample."""
+        """Shapes of each hidden layer's output for a sample."""
         (height, width, _), cut = self.image, self.config.kernel - 1
         first, second = self.config.channels
         once = (first, height - cut, width - cut)

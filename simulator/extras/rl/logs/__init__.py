@@ -1,7 +1,7 @@
 """Worlds of samples from the log of a real system.
 
-- `reading`: the log's columns, and what is refused.
-- `record`: what it says happened, like a simulated world.
+- `reading`: the log's columns, and its checks.
+- `record`: the log's events, like a simulated world.
 - `fitting`: laws of lengths, steps and tokens, each with a test that may refuse it.
 - `worlds`: a scenario of the fitted world, and of the replay.
 """
@@ -47,7 +47,7 @@ def import_samples(
     overrides: Sequence[str] = (),
     progress: Progress = lambda _: None,
 ) -> Study:
-    """Writes what a log of samples says, with its fitted world and its replay.
+    """Writes the record of a log of samples, with its fitted world and its replay.
 
     Args:
         log: CSV, JSON Lines or Parquet, with columns as `reading` has them.
@@ -110,8 +110,7 @@ def log_of(folder: str | Path, run: int = 0) -> "pd.DataFrame":
         run: Number of the run.
 
     Returns:
-        Columns as `reading` has them; what was in training
-        when the run ended has no step.
+        Columns as in `reading`; samples in training when the run ended have no step.
     """
     study = load(folder)
     samples, steps = (study.table(name) for name in ("samples", "steps"))

@@ -1,4 +1,4 @@
-"""What a world of samples has of a log: laws of lengths and steps, times of tokens."""
+"""Fits a world of samples to a log: laws of lengths and steps, times of tokens."""
 
 from typing import Any, NamedTuple
 
@@ -34,12 +34,12 @@ UNDER = "a marginal law for "
 
 
 class Fitted(NamedTuple):
-    """One part of a world, and how well it stands for the log.
+    """One part of a world, and its fit to the log.
 
     Attributes:
         key: Dotted key of a scenario.
         value: Its entry; None where the log's own values are taken.
-        says: The law, in words.
+        says: The law, as text.
         values: Numbers that it comes from.
         p: Of the test of fit; NaN without one.
         why: Why a law is refused; empty if it is not.
@@ -65,7 +65,7 @@ def fit_lengths(
     before the first that is not whole, of which none is left out for being long.
 
     Returns:
-        Fits, and in a line what the fitted world has otherwise.
+        Fits, and a line on differences of the fitted world.
     """
     table = every[whole]
     first = table[: int((whole == np.arange(whole.size)).sum())]
@@ -111,7 +111,7 @@ def fit_steps(
 
     Args:
         log: The log.
-        tokens: Of the batch of each step.
+        tokens: Number in the batch of each step.
         measured: Law of the seconds that are not of tokens, as they were measured.
     """
     from scipy import stats
@@ -136,7 +136,7 @@ def fit_steps(
 def fit_pace(log: SampleLog) -> tuple[Fitted, str]:
     """Fits the seconds of a token, by the busy slots of a machine if they matter.
 
-    A token is taken to last as long as its machine's busy slots say at that time.
+    A token's duration follows from the number of its machine's busy slots at that time.
 
     Returns:
         A number, an expression or a table; and by how much single samples differ.

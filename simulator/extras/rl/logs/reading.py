@@ -15,8 +15,7 @@ Columns, times in seconds from any origin:
 - `machine` (optional): a label, where several generate, which load weights by
   themselves;
 - `outcome` (optional): `trained` (the default), `dropped`, `aborted` or `under_way`.
-  Only what is trained has a step; what is under way need have neither `finish_time`
-  nor `tokens`.
+  Only trained samples have a step; those under way may lack `finish_time` and `tokens`.
 """
 
 from pathlib import Path
@@ -38,12 +37,12 @@ TIMES = ("start_time", "finish_time", "step_start_time", "step_end_time")
 OUTCOMES = {fate.name.lower(): fate for fate in SampleOutcome}
 Columns = dict[str, Float[np.ndarray, " n"]]
 GRID = 2.0**-20
-"""Seconds to whose multiples times are rounded: sums of them are exact, so that what
-coincides in the log does so in its replay."""
+"""Times are rounded to multiples of these seconds: sums of them are exact, so that
+simultaneous events of the log are so in its replay."""
 
 
 class SampleLog(NamedTuple):
-    """What a log holds, checked; samples in the order of their starts.
+    """The content of a log, checked; samples in the order of their starts.
 
     Times are seconds from the first start, on the grid; steps count from 1, versions in
     batches from that of the first step, 0; a sample may begin with an earlier one.
@@ -88,7 +87,7 @@ def read_samples(path: str | Path) -> SampleLog:
     """Reads a log of samples.
 
     Raises:
-        DataError: one line with the file, the row, what is wrong and the remedy.
+        DataError: one line with the file, the row, the fault and the remedy.
     """
     log = LogTable(Path(path))
     log.check_columns(NEEDED, OPTIONAL, "sample")

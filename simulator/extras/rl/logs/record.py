@@ -1,4 +1,4 @@
-"""The record of a log of samples, as that of a simulated world."""
+"""The record of a log of samples, in the form of a simulated world's."""
 
 from heapq import heappop, heappush
 
@@ -10,11 +10,11 @@ from ..world.record import Rollouts, SampleOutcome, columns
 from .reading import SampleLog
 
 WHY = "the numbers are a log's"
-"""Why no closed forms stand next to a log."""
+"""Why there are no closed forms next to a log."""
 
 
 def ends(log: SampleLog) -> Float[np.ndarray, " n"]:
-    """Returns when samples ended; of those that did not, the end of the log."""
+    """Returns the ends of samples; of unfinished ones, the end of the log."""
     return np.where(np.isnan(log.finish), log.end, log.finish)
 
 
@@ -34,7 +34,7 @@ def levels(
 ) -> tuple[Float[np.ndarray, " e"], Int[np.ndarray, " e"]]:
     """Returns the times at which samples start or end, and how many are then busy.
 
-    At one instant those that end come first; what takes no time does not count.
+    At one instant ends come first; samples without duration do not count.
     """
     some = end > start
     start, end = start[some], end[some]
@@ -47,7 +47,7 @@ def levels(
 def group_sizes(log: SampleLog) -> tuple[int, bool]:
     """Returns the samples of most groups, and whether groups were trained as a whole.
 
-    What was aborted was made again, and does not count.
+    Aborted samples were made again, and do not count.
     """
     kept = log.outcome != SampleOutcome.ABORTED
     sizes = np.bincount(log.group[kept])
@@ -84,7 +84,7 @@ def loads(log: SampleLog) -> tuple[Float[np.ndarray, " v"], Int[np.ndarray, " v"
 
 
 def record(log: SampleLog) -> Rollouts:
-    """Returns what a log says happened.
+    """Returns the record of a log.
 
     A sample's tokens are taken to be generated at one rate between its start and its
     end, each with the weights that were loaded then.
@@ -140,7 +140,7 @@ def record(log: SampleLog) -> Rollouts:
 
 
 def load_of(log: SampleLog, found: Rollouts) -> RolloutLoad:
-    """Returns what closed forms would know of a log's world."""
+    """Returns the closed forms' inputs for a log's world."""
     machines, each = slots(log)
     size, complete = group_sizes(log)
     ended = np.isfinite(log.finish) & (log.outcome != SampleOutcome.ABORTED)

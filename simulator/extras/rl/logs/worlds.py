@@ -17,8 +17,8 @@ IDLE = 0.02
 
 
 LogWorld = tuple[Entry, list[Fitted], list[str], dict[str, dict[str, np.ndarray]]]
-"""What is made of a log: a scenario with the variants `fitted` and `replay`; its parts
-that come from the log; what it has otherwise, in lines; and columns of its files."""
+"""The world made from a log: a scenario with the variants `fitted` and `replay`; its
+parts that come from the log; its differences, in lines; and columns of its files."""
 
 
 def world_of(

@@ -41,7 +41,7 @@ class PolicyState(NamedTuple):
 class PolicyKernel(Kernel):
     """Steps by the samples of a batch, each drawn by the version that it is of.
 
-    A sample that is never trained is never drawn: what it holds changes nothing.
+    A sample that is never trained is never drawn: its content changes nothing.
     """
 
     step_size: Schedule | Steps

@@ -43,20 +43,20 @@ class PolicyGradient(Algorithm):
 
     A prompt is a row of the data and an action one of its classes, which the version
     with which the sample began draws; its reward is 1 for the right class, else 0: a
-    contextual bandit. Where rows have answers, as in `arithmetic`, the prompt is what
-    stands before; the answer is drawn token after token, and its reward is 1 if all of
+    contextual bandit. Where rows have answers, as in `arithmetic`, the prompt is the
+    part before; the answer is drawn token after token, and its reward is 1 if all of
     them are right, else 0. A step follows
 
         mean over the batch of w A grad log pi(a | x),    r = pi(a | x) / mu(a | x)
 
-    pi being the trainer's version and mu that of the sample. Of answers it is the mean
-    over all tokens of the batch, x being the prompt and the tokens before a; all tokens
-    have their answer's A, and r is the token's own, not the answer's, so that
+    where pi is the trainer's version and mu the sample's. For answers it is the mean
+    over all tokens of the batch, where x is the prompt and the tokens before a; all
+    tokens have their answer's A, and r is the token's own, not the answer's, so that
     `importance` is unbiased for classes alone. The weight w is 1 with `none`, r with
     `importance`, min(r, cap) with `truncated` and, with `clipped`, r or 0: the gradient
     of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in
     place of the policy before the step ("bypass"): a batch has one step here, in which
-    PPO's own ratio, of the policy to that before the step, is 1 and clips nothing.
+    PPO's own ratio, of the policy to the one before the step, is 1 and clips nothing.
     AReaL's decoupled objective, which has both ratios, is not offered.
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
@@ -71,9 +71,9 @@ class PolicyGradient(Algorithm):
     numbers: ClassVar[tuple[str, ...]] = ("cap", "epsilon")
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
     batch: Batch = 1
-    """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is that of a step."""
+    """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is a step's batch."""
     correction: Literal["none", "importance", "truncated", "clipped"] = "none"
-    """What makes up for the staleness of samples; dropping them is the queue's."""
+    """Correction of the staleness of samples; the queue may drop them."""
     cap: Annotated[float, Field(gt=0)] | None = None
     """c of `truncated`, by default 2: largest weight of a sample."""
     epsilon: Annotated[float, Field(gt=0)] | None = None
@@ -94,8 +94,8 @@ class PolicyGradient(Algorithm):
     def _limits_fit(self) -> "PolicyGradient":
         if self.batch != 1:
             raise LocatedError(
-                f"batch must be 1, for a sample has one prompt, got {self.batch}; "
-                f"remove it, and say the samples of a step by protocol.trainer.samples"
+                f"batch must be 1, because a sample has one prompt, got {self.batch}; "
+                "remove it, and set the samples per step by protocol.trainer.samples"
             )
         for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
             if getattr(self, name) is not None and self.correction != of:
@@ -108,7 +108,7 @@ class PolicyGradient(Algorithm):
 
     @property
     def limit(self) -> float:
-        """What limits ratios: `cap` or `epsilon`, if any does."""
+        """The limit of ratios: `cap` or `epsilon`, if any."""
         if self.correction == "clipped":
             return EPSILON if self.epsilon is None else self.epsilon
         return CAP if self.cap is None else self.cap
@@ -151,7 +151,7 @@ class PolicyGradient(Algorithm):
 
 
 def generation_of(protocol: Protocol) -> Generation:
-    """Returns who makes samples, of the only protocol of `protocols`."""
+    """Returns the generation of samples, of the only protocol of `protocols`."""
     assert isinstance(protocol, GenerateAndTrain)
     return protocol.generation
 
@@ -159,7 +159,7 @@ def generation_of(protocol: Protocol) -> Generation:
 class PromptSampler(Sampler):
     """One row of the data for each prompt, drawn as a pool's batches of one are.
 
-    The number of a sample's job is `group` times that of its prompt plus its place in
+    The number of a sample's job is `group` times its prompt's number plus its place in
     the group, so that prompts are the same in all worlds of a seed.
     """
 
@@ -181,7 +181,7 @@ def expected_reward(
 ) -> "Array":
     """Returns the mean chance of the right class, or answer, of the test rows.
 
-    That of an answer is the product of the chances of its tokens, each given the prompt
+    An answer's is the product of the probabilities of its tokens, each given the prompt
     and the right tokens before it.
     """
     import jax.numpy as jnp

@@ -1,6 +1,6 @@
-"""What a policy decides: the class of a row, or an answer, token after token.
+"""The actions of a policy: the class of a row, or an answer, token after token.
 
-Each has `draw`, of one row by weights of its own; `log_chance`, of a batch by the
+Each has `draw`, for one row by its own weights; `log_chance`, of a batch by the
 trainer's; `right` actions; and `reward`.
 """
 

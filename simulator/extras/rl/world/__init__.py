@@ -17,6 +17,6 @@ def play(world: RolloutOptions, seed: int) -> Rollouts:
     """Plays a world of samples.
 
     Raises:
-        ScenarioError: a law gives no duration, or the world stands still.
+        ScenarioError: a law gives no duration, or the world does not advance.
     """
     return RolloutEvents(world, RolloutDraws(world, seed)).play()

@@ -1,4 +1,4 @@
-"""The queue between generation and training: what it holds, drops, and gives away."""
+"""The queue between generation and training: its content, drops, and batches."""
 
 from bisect import insort
 from collections import deque
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ReadyGroup(NamedTuple):
-    """What enters the queue as one: a finished group, or a sample of a partial one.
+    """An entry of the queue: a finished group, or a sample of a partial one.
 
     Attributes:
         place: By which the queue sorts; then by entry.
@@ -37,7 +37,7 @@ class SampleBuffer:
     Attributes:
         weight: Of all groups in it.
         entries: Groups that have entered so far.
-        waits: Whether a batch waits for what would come before it.
+        waits: Whether a batch waits for samples that would come before it.
     """
 
     def __init__(self, queue: SampleQueue, trainer: PolicyTrainer) -> None:
@@ -81,8 +81,8 @@ class SampleBuffer:
         """Returns the groups of the next batch, which leave; none if it must wait.
 
         Args:
-            first_open: Where `waits`: returns the smallest version or number, as the
-                order is, of what is still being generated; infinite if there is none.
+            first_open: Where `waits`: returns the smallest version or number, by the
+                order, among unfinished samples; infinite if there is none.
         """
         if self.weight < self._batch:
             return []
@@ -110,7 +110,7 @@ class SampleBuffer:
         return self._without(dropped) if dropped else []
 
     def drop_over(self) -> list[ReadyGroup]:
-        """Returns what exceeds the capacity, the first to have entered, which leave."""
+        """Returns the first entries, which leave because they exceed the capacity."""
         if self._most is None or not self.drops or self.weight <= self._most:
             return []
         dropped, weight = [], self.weight

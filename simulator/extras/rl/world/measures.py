@@ -1,4 +1,4 @@
-"""What a run of samples comes to: staleness, speed, waste, and bias of lengths.
+"""Results of a run of samples: staleness, speed, waste, and bias of lengths.
 
 Staleness and seconds per step leave out the start of a run. Shares and mean lengths are
 of the whole run, as its costs are.
@@ -21,7 +21,7 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 
 class RolloutLoad(TypedDict):
-    """What closed forms know of a world, an entry of its run in the manifest.
+    """The closed forms' inputs for a world, an entry of its run in the manifest.
 
     Attributes:
         slots: C, samples that are generated at once.
@@ -42,7 +42,7 @@ class RolloutLoad(TypedDict):
 
 
 def workload(world: RolloutOptions, seed: int) -> RolloutLoad:
-    """Returns what closed forms know of a world, from many of its draws."""
+    """Returns the closed forms' inputs for a world, from many of its draws."""
     draws, generation = RolloutDraws(world, seed), world.generation
     size, trainer = generation.group, world.trainer
     lengths = draws.lengths(GROUPS * size if size < 50 else 20 * GROUPS // size * size)
@@ -87,7 +87,7 @@ def _is_free(world: RolloutOptions) -> bool:
 
 
 def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, float]:
-    """Returns what a run comes to.
+    """Returns the measures of a run.
 
     Returns:
         Numbers by name: staleness in versions, NaN where nothing was trained.
@@ -101,7 +101,7 @@ def measured(world: RolloutOptions, seed: int, found: Rollouts) -> dict[str, flo
 def measures(
     found: Rollouts, slots: int, each: int, drawn: Float[np.ndarray, " n"]
 ) -> dict[str, float]:
-    """Returns what a record comes to."""
+    """Returns the measures of a record."""
     samples, steps = found.samples, found.steps
     trained, first = _measured(found)
     age = (samples["step"] - 1 - samples["start_version"])[trained]

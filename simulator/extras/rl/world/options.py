@@ -1,7 +1,7 @@
 """Options of a world of asynchronous reinforcement learning: who makes and who trains.
 
 `generation` makes samples in slots, `queue` keeps the finished ones, `trainer` takes
-batches of them, `weights` says how a new version gets to the slots.
+batches of them, `weights` sends new versions to the slots.
 """
 
 from math import isfinite
@@ -107,17 +107,17 @@ class SampleQueue(Config):
     order: Literal["ready_first", "freshest", "weight_fifo", "in_order"] = "ready_first"
     """`ready_first` is by entry into the queue, `freshest` by version, the newest one
     first. `weight_fifo` is by version, the oldest first, and `in_order` by start: these
-    two wait for what is still being generated and would come first."""
+    two wait for unfinished samples that would come first."""
     capacity: Annotated[float, Field(ge=1)] | None = None
     """Batches that it holds; by default any number."""
     full: Literal["drop_oldest", "wait"] = "drop_oldest"
-    """What happens beyond the capacity: the groups that entered first are dropped, or a
-    finished group keeps its last slot until there is room."""
+    """Beyond the capacity: the groups that entered first are dropped, or a finished
+    group keeps its last slot until there is room."""
     max_age: Annotated[int, Field(ge=0)] | None = None
     """Greatest staleness of a group's oldest sample, in versions; older groups are
     dropped (a window over versions)."""
     dropped: Literal["lost", "again"] = "lost"
-    """Whether the prompts of dropped groups are given up, or generated again at once.
+    """Whether dropped groups are gone, or their prompts are generated again at once.
     """
 
 
@@ -136,7 +136,7 @@ class PolicyTrainer(Config):
     """Machines that train; a step's time is divided by their number."""
     optimizer_steps: Count = 1
     """Steps of the optimiser on one batch, each on an equal part. Versions count
-    batches; staleness is also told in these."""
+    batches; staleness is also reported in these."""
 
     @model_validator(mode="after")
     def _one_unit(self) -> "PolicyTrainer":
@@ -149,7 +149,7 @@ class PolicyTrainer(Config):
 
     @property
     def batch(self) -> float:
-        """What a batch has at least: samples, or tokens."""
+        """Least size of a batch: in samples, or in tokens."""
         return float(self.samples or self.tokens or 0)
 
 
@@ -161,8 +161,8 @@ class WeightUpdates(Config):
     """
 
     mode: Literal["in_place", "retract", "abort", "wait"] = "in_place"
-    """`in_place`: samples under way continue with the new weights, so their tokens have
-    several versions. `retract`: they do too, but what they have read is computed again.
+    """`in_place`: running samples continue with the new weights, so their tokens have
+    several versions. `retract`: they do too, but the tokens so far are read again.
     `abort`: they are stopped, and their samples made again from the first token, as
     long as before or not (`generation.retry_length`). `wait`: no sample starts, and the
     weights are loaded when those under way are finished."""
@@ -210,22 +210,22 @@ class RolloutEntries(Config):
     generation: Generation
     """Slots that make samples."""
     queue: SampleQueue = Field(default_factory=SampleQueue)
-    """What becomes of samples that are finished."""
+    """The queue of finished samples."""
     trainer: PolicyTrainer
-    """What a step takes, and how long."""
+    """The batch and the duration of a step."""
     # Made when it is needed: a default's laws would load all parts with this module.
     weights: WeightUpdates = Field(default_factory=WeightUpdates)
     """How a new version gets to the slots."""
 
 
 class RolloutOptions(RolloutEntries):
-    """All of a world: what a player needs besides a seed."""
+    """All of a world: the simulator's inputs besides a seed."""
 
     stop: RolloutStop
     """End of a run."""
 
     def described(self, at: str = "") -> dict[str, object]:
-        """Returns what the world says of itself, as in `Protocol.described`.
+        """Returns the world's description, as in `Protocol.described`.
 
         Args:
             at: Where its entries are in a scenario, such as `protocol.`.
@@ -249,7 +249,7 @@ class RolloutOptions(RolloutEntries):
 
 
 def check_rollouts(world: RolloutOptions) -> None:
-    """Refuses options that do not fit, or with which a world stands still."""
+    """Refuses options that do not fit, or with which a world does not advance."""
     generation, queue, trainer = world.generation, world.queue, world.trainer
     if generation.num_slots > MOST_SLOTS:
         raise LocatedError(
@@ -266,8 +266,8 @@ def check_rollouts(world: RolloutOptions) -> None:
         )
     if generation.max_async_level is not None and trainer.samples is None:
         raise LocatedError(
-            "generation.max_async_level must be left out where batches are of tokens, "
-            "whose samples are not known; remove it, or give trainer.samples"
+            "generation.max_async_level must be left out if batches count tokens, "
+            "because their samples are unknown; remove it, or give trainer.samples"
         )
     if queue.order in ("weight_fifo", "in_order") and queue.capacity is not None:
         raise LocatedError(

@@ -42,9 +42,9 @@ class Rollouts(NamedTuple):
             `time`, `work`, `version`.
         pieces: Tokens of samples continued after a load in a mode with pieces of their
             own: columns `sample`, `version`, `tokens`. Else empty, and `loads` with the
-            columns of work say the same.
-        slot_seconds: Seconds of all slots by what they did: `busy`, `paused` (by a
-            load), `blocked` (by a full queue), `down`; the rest they were idle.
+                columns of work have the same.
+        slot_seconds: Seconds of all slots by their activity: `busy`, `paused` (by a
+            load), `blocked` (by a full queue), `down`; they were idle for the rest.
         end_time: Virtual seconds of the run.
         stop: Why it ended: `steps`, `samples` or `time`; of a real system, `log`.
         player: `events`, or `log`.

@@ -34,7 +34,7 @@ class DenseNetwork(FlatNetwork):
 
     @property
     def hidden_shapes(self) -> Shapes:
-        """Shapes of what each hidden layer computes of a sample."""
+        """Shapes of each hidden layer's output for a sample."""
         return tuple((size,) for size in self.sizes[1:-1])
 
     def init(self, key: Key[Array, ""]) -> Float[Array, " P"]:

@@ -89,5 +89,5 @@ class LinearClassifier(Plain):
         return weights @ x[:, : weights.shape[1]].T
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each column whether its weights are regularised."""
+        """Returns whether the weights of each column are regularised."""
         return np.arange(self.num_features + 1) < self.num_features

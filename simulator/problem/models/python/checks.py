@@ -1,4 +1,4 @@
-"""What a model of a user's own must not do, found before a run starts."""
+"""Forbidden operations of a custom model, found before a run starts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,14 +25,14 @@ def look(
     form: OutputForm,
     example: Callable[[int], PyTree],
 ) -> tuple[PyTree, PyTree, bool]:
-    """Looks at a model without computing anything.
+    """Checks a model without computing anything.
 
     Returns:
         Shapes and types of its weights, in their tree; those of its statistics; and
         whether training draws random numbers.
 
     Raises:
-        ScenarioError: It cannot be used here; the message says why.
+        ScenarioError: It cannot be used here; the message has the reason.
     """
     with jax.enable_x64(False):
         key = jax.random.key(0)

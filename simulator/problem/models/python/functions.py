@@ -1,4 +1,4 @@
-"""What a user gives as a model, as two functions: the start, and the outputs."""
+"""A custom model as two functions: the start, and the outputs."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ def model_of(named: UserFunction, facts: Mapping[str, object]) -> Functions:
 
     Args:
         named: `"module:name"` of a function that makes the model, or of the model.
-        facts: What such a function may ask for, by name.
+        facts: Possible arguments of such a function, by name.
 
     Raises:
         ScenarioError: There is none, or it is not a model that is known here.

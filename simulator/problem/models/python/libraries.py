@@ -61,7 +61,7 @@ def adapted(model: Any, again: Again) -> Functions | None:
 
 
 def of_equinox(made: tuple[eqx.Module, PyTree], again: Again) -> Functions:
-    """Returns the functions of a module for one row, perhaps with its state.
+    """Returns the functions of a module for one row, optionally with its state.
 
     All floating arrays of the module are weights.
     """

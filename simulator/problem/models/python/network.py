@@ -55,13 +55,13 @@ def vector(tree: PyTree, dtype: DTypeLike) -> Float[Array, " Q"]:
 class OwnNetwork:
     """A model of the user's own, of clients or of a party.
 
-    Each is a network of its own: two are equal only if they are one object.
+    Each is a separate network: two are equal only if they are one object.
 
     Attributes:
         form: Outputs that the loss takes.
         takes_key: Whether training draws random numbers.
-        weights: Shapes and types of what is learned, the beginning of the vector.
-        statistics: Shapes and types of what is measured, its end.
+        weights: Shapes and types of the weights, the beginning of the vector.
+        statistics: Shapes and types of the running statistics, its end.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class OwnNetwork:
         return x
 
     def regularised(self) -> Bool[np.ndarray, " P"]:
-        """Says of each number whether it is regularised: of a matrix or kernel."""
+        """Returns whether each number is regularised: those of matrices or kernels."""
         learned = matrices(_shapes(self.weights))
         return np.concatenate([learned, np.zeros(self.num_statistics, bool)])
 
@@ -163,8 +163,8 @@ class OwnNetwork:
         """Returns the outputs of a batch in training, and statistics of the batch.
 
         Returns:
-            The outputs; and the statistics of which a step takes a part into the
-            running ones, such that these become what the model itself makes of them.
+            The outputs; and statistics such that a step, which mixes them into the
+            running ones by a fraction, yields the model's own running statistics.
         """
         if not self.num_statistics and key is None:
             return self.apply(weights, x), jnp.zeros(0, weights.dtype)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Python(Model):
     """A JAX model of your own, as it is: functions, or a module of a library.
 
-    It gets rows in the shapes in which they were given. Its weights are counted from
-    itself, and so are the bytes of messages.
+    It gets rows in their original shapes. Its weights are counted from the model, and
+    so are the bytes of messages.
     """
 
     kind: Literal["python"] = "python"
@@ -25,9 +25,9 @@ class Python(Model):
     shaped: ClassVar[bool] = True
     build: FunctionName
     """`"module:function"`, a function that returns the model: a pair of functions
-    `init(key)` and `apply(weights, x)`, or an Equinox or Flax (linen or NNX) module. It
-    may ask for `num_outputs`, `shape` (of a row, or of
-    each input by name) and `key`, by these names. Or the model itself."""
+    `init(key)` and `apply(weights, x)`, or an Equinox or Flax (linen or NNX) module.
+    Its arguments may be `num_outputs`, `shape` (of a row, or of each input by name) and
+    `key`, by these names. Or the model itself."""
 
     @property
     def activation_of_party(self) -> None:

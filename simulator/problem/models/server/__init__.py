@@ -1,1 +1,1 @@
-"""The server's network over what parties send: `part` (options), `network`."""
+"""The server's network over the parties' messages: `part` (options), `network`."""

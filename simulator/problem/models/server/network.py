@@ -63,7 +63,7 @@ class ServerNetwork(NamedTuple):
 
         Args:
             weights: Flat vector.
-            h: What each party sent: the vectors of its views, one after the other.
+            h: Each party's message: the vectors of its views, one after the other.
         """
         parts = split(weights, self.shapes)
         samples = h.shape[-1]

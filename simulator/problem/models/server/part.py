@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class ServerModel(Config):
-    """A network at the server over what the parties send: theta_0 of VAFL.
+    """A network at the server over the parties' messages: theta_0 of VAFL.
 
     Without it the parties send logits, which are added up (V-13). With it they send
     vectors, which the server combines; then come fully connected layers, ReLU between
@@ -39,7 +39,7 @@ class ServerModel(Config):
     """Units of each hidden layer; without any, one layer gives the logits."""
     build: FunctionName | None = None
     """A JAX model of your own in place of `combine` and `hidden`: `"module:function"`,
-    as in `problem.model.build`. Its rows are what the parties send of a sample,
+    as in `problem.model.build`. Its rows are the parties' messages for a sample,
     `[parties, width]`, or of several views `[parties, views, width]`."""
 
     @model_validator(mode="after")
@@ -87,7 +87,7 @@ class ServerModel(Config):
     def make(
         self, num_parties: int, form: OutputForm
     ) -> "ServerNetwork | OwnServerNetwork":
-        """Returns the network over what the parties send.
+        """Returns the network over the parties' messages.
 
         Raises:
             ScenarioError: The model of the user's own cannot be used here.

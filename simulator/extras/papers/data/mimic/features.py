@@ -65,7 +65,7 @@ VIEWS = (*NAMES, *NAMES) * HOURS
 def category(cell: str) -> float:
     """Returns the number of a categorical cell, NaN for an unknown text.
 
-    It is the leading number, as in `4 Spontaneously`, or else that of `TEXTS`.
+    It is the leading number, as in `4 Spontaneously`, or else from `TEXTS`.
 
     Source: Harutyunyan et al., channel_info.json of the benchmark.
     """

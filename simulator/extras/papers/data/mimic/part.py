@@ -61,10 +61,10 @@ class Mimic(Data):
     def make(self) -> Dataset:
         """Returns 714 statistics of 17 variables, class 1 for a death in hospital.
 
-        `hourly`: of each hour the means of the 17 variables, carried forward where
+        `hourly`: for each hour the means of the 17 variables, carried forward where
         there are none, before the first one the mean of the training rows' hours, then
-        17 masks (1: measured in this hour). `unit` and `standard` scale a feature alike
-        in all hours.
+        17 masks (1: measured in this hour). `unit` and `standard` scale a feature
+        equally in all hours.
 
         The training rows are the benchmark's training and validation stays, 17,903, the
         test rows its 3,236 test stays. A statistic that a stay lacks, because the

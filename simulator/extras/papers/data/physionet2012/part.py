@@ -26,10 +26,10 @@ HALVES = ("a", "b")
 ICUS = 4
 """Kinds of intensive care units: coronary, cardiac surgery, medical, surgical."""
 ONCE = ("age", "gender", "height", *(f"icu_type_{kind}" for kind in range(1, ICUS + 1)))
-"""What does not change during a stay."""
+"""Values that do not change during a stay."""
 NAMES = tuple(name.lower() for name in VARIABLES)
 STATIC = "static"
-"""View of what does not change."""
+"""View of constant values."""
 PAGE = "https://physionet.org/files/challenge-2012/1.0.0/"
 
 
@@ -95,26 +95,25 @@ class PhysioNet2012(Data):
     published: ClassVar[Published | None] = PUBLISHED
     scale: Scale = "standard"
     features: Literal["statistics", "hourly"] = "statistics"
-    """`statistics`: 1,554 statistics of 37 variables and 7 columns of what does not
-    change; `hourly`: 48 hours of 81 features, hour after hour."""
+    """`statistics`: 1,554 statistics of 37 variables and 7 columns of constant values;
+    `hourly`: 48 hours of 81 features, hour after hour."""
 
     def make(self) -> Dataset:
         """Returns set-a for training and set-b for testing, class 1 for a death.
 
         Both have 4,000 stays. As in the challenge, the first 48 hours of a stay are
-        known. Values of -1 are unknown; no other value is cleaned. What does not change
-        is the age, the gender, the height, and a column of zeros and ones for each of
-        four kinds of intensive care units; the weight counts as measured. What is
-        unknown of a stay is the mean of the training stays that have it, 0 where none
-        has.
+        known. Values of -1 are unknown; no other value is cleaned. Constant values are
+        the age, the gender, the height, and a column of zeros and ones for each of four
+        kinds of intensive care units; the weight counts as measured. An unknown value
+        of a stay is the mean of the training stays that have it, 0 where none has.
 
         `statistics`: minimum, maximum, mean, standard deviation, skewness and count of
         each variable in seven sub-periods, as in MIMIC-III; a count is 0, not unknown,
         where there are no measurements.
 
-        `hourly`: of each hour the 37 means, carried forward where there are none, then
-        37 masks (1: measured in this hour), then the 7 columns of what does not change,
-        the same in all hours. `unit` and `standard` scale a feature alike in all hours.
+        `hourly`: for each hour the 37 means, carried forward where there are none, then
+        37 masks (1: measured in this hour), then the 7 columns of constant values, the
+        same in all hours. `unit` and `standard` scale a feature equally in all hours.
 
         Parsing the files takes about 4 s and is cached (23 MB); `statistics` then takes
         about 2 s, `hourly` 1 s, and the process up to 0.7 GB of memory.

@@ -23,12 +23,12 @@ VARIABLES = (
 )
 """The 37 variables that are measured, in the order of the challenge's page."""
 DESCRIPTORS = ("Age", "Gender", "Height", "ICUType")
-"""What is written once, at the beginning; the weight is measured again later."""
+"""Values written once, at the beginning; the weight is measured again later."""
 IDENTITY = "RecordID"
 HEADER = "Time,Parameter,Value"
 OUTCOME, DIED = "RecordID", "In-hospital_death"
 UNKNOWN = -1.0
-"""Value of what is not known."""
+"""The code of an unknown value."""
 MINUTES = {
     f"{minute // 60:02d}:{minute % 60:02d}": minute for minute in range(60 * HOURS + 1)
 }

@@ -59,9 +59,9 @@ class Speech(FrameData, FileData):
         - `features` `[T, 260]`, real: of each frame 40 FMLLR, the i-vector's 100, and
           40 log-mel features with their first and second differences;
         - `targets` `[T]`, whole numbers: the HMM state of each frame, from 0; the
-          largest says how many there are;
+          largest determines their number;
         - `lengths` `[U]`, whole numbers: frames of each utterance, together T;
-        - perhaps `test_features`, `test_targets` and `test_lengths`, of other
+        - optionally `test_features`, `test_targets` and `test_lengths`, of other
           utterances. Without them, `test_fraction` of the utterances are for testing.
 
         Utterances are cut into pieces of `frames` frames that do not overlap. The
