@@ -31,7 +31,7 @@ from stalesim.simulator.files.study import is_world, load
 from stalesim.simulator.scenario.claims import ORIGINS
 from stalesim.simulator.studies.planning import TUNING
 
-from . import decisions, degrees, power
+from . import decisions, degrees, papers, power
 from . import rows as experiments
 from .generators import (
     cancel,
@@ -277,7 +277,6 @@ def experiments_page() -> str:
         "row that has nothing but these is *apart*. Where a row has no claim, a\n"
         "*test* or a generated *table* shows it. What is *not run* has no results\n"
         "yet. Every claim with its numbers: [reproduction.md](reproduction.md).\n\n"
-        f"{experiments.decided(listed)}\n\n"
         f"{markdown(experiments.by_paper(listed))}\n\n"
         f"{table}\n\n"
         f"Other studies: {experiments.from_pages(experiments.others(listed))}.\n\n"
@@ -293,7 +292,8 @@ def documents() -> dict[Path, str]:
     """Returns everything that is generated, by file."""
     claimed = reproduction()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    decided = experiments.decided(experiments.read(ROOT / experiments.LISTED))
+    judged = papers.judge()
+    decided = papers.summary(judged)
     before, rest = readme.split(BEGIN)
     after = rest.split(END)[1]
     found = {
@@ -327,6 +327,8 @@ def documents() -> dict[Path, str]:
             f"{_degrees()}\n"
         ),
     }
+    for paper, name in papers.PAPERS.items():
+        found[PAGES / f"{name}.md"] = papers.page(paper, judged, NOTE)
     if attacks := _attacks():
         found[PAGES / "attacks.md"] = (
             f"# What a curious server recovers\n\n{NOTE}\n"

@@ -175,7 +175,7 @@ def sentences(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     found: dict[tuple[str, str], tuple[Any, ...]] = {}
     lines = []
     for row in rows:
-        claims = _claims(row, root)
+        claims = claims_of(row, root)
         mine = claims.loc[claims["origin"] == PAPER]
         of = ["scenario", "data", "says", "verdict", "replicates"]
         for scenario, data, says, *judged in mine[of].itertuples(index=False):
@@ -189,15 +189,15 @@ def sentences(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
             if first[0] == row.id:
                 first[-1].append(judged)
     rows_ = [
-        (*line, _how(kinds, data, verdict), verdict, tuple(n for _, n in judged))
+        (*line, how(kinds, data, verdict), verdict, tuple(n for _, n in judged))
         for *line, kinds, judged in lines
-        for data, verdict in [(line[2], _together([one for one, _ in judged]))]
+        for data, verdict in [(line[2], together([one for one, _ in judged]))]
     ]
     columns = ["row", "scenario", "data", "says", "how", "verdict", "replicates"]
     return pd.DataFrame(rows_, columns=pd.Index(columns))
 
 
-def _together(verdicts: list[str]) -> str:
+def together(verdicts: list[str]) -> str:
     """Returns the verdict on claims that are all to hold."""
     if FAILS in verdicts:
         return FAILS
@@ -205,7 +205,8 @@ def _together(verdicts: list[str]) -> str:
     return UNDECIDABLE if left == {UNDECIDABLE} else OPEN if left else HOLDS
 
 
-def _how(kinds: set[str], data: str, verdict: str) -> str:
+def how(kinds: set[str], data: str, verdict: str) -> str:
+    """Returns how a verdict counts, by what apart.csv says of its claim."""
     if VARIANT in kinds:
         return VARIANT
     if CONTENT in kinds and verdict == HOLDS:
@@ -247,7 +248,7 @@ def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
         judged = sentences(mine, root)
         counted = judged[judged["how"] == COUNTED]
         if not len(judged):
-            claims = pd.concat([_claims(row, root) for row in mine])
+            claims = pd.concat([claims_of(row, root) for row in mine])
             counted = claims.loc[claims["origin"] == IDENTITY]
         elsewhere = _slashed(judged[judged["how"] == SETTING])
         empty = int((judged["how"] == CONTENT).sum())
@@ -259,30 +260,6 @@ def by_paper(rows: list[Row], root: Path = ROOT) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=pd.Index(columns))
 
 
-def decided(rows: list[Row], root: Path = ROOT) -> str:
-    """Returns how many sentences of each paper are decided; a panel can refute one."""
-    judged = sentences(rows, root)
-    ours = judged["data"].str.startswith("synthetic")
-    theirs = judged[(judged["how"] == COUNTED) & ~ours]
-    said = theirs["says"].str.partition(": ")[2]
-    by = [theirs["row"].str.partition("-")[0], said]
-    together = theirs["verdict"].groupby(by).agg(lambda each: _together([*each]))
-    found, none = [], []
-    for name in ("MAPA", "VAFL", "BCD", "ADP"):
-        mine = together[together.index.get_level_values(0) == name]
-        holds, fails = int((mine == HOLDS).sum()), int((mine == FAILS).sum())
-        title = PAPERS[name].split(" (")[0]
-        if holds + fails:
-            how = f"({holds} hold, {fails} do not)"
-            found.append(f"{holds + fails} sentences of {title} {how}")
-        else:
-            none.append(title)
-    return (
-        "On the data and at the size of the papers, the runs decide\n"
-        f"{' and '.join(found)}, and none of {' or '.join(none)}."
-    )
-
-
 def _cells(row: Row, root: Path) -> tuple[object, ...]:
     studies, some = [], False
     for scenario in row.scenarios:
@@ -291,7 +268,7 @@ def _cells(row: Row, root: Path) -> tuple[object, ...]:
         there = (root / RESULTS / name_of(root / file) / "about.json").exists()
         studies.append(link if there else f"{link} ({NOT_RUN})")
         some |= there
-    judged, claims = sentences([row], root), _claims(row, root)
+    judged, claims = sentences([row], root), claims_of(row, root)
     mine = judged[judged["how"] == COUNTED]
     numbers: tuple[object, ...] = tuple(_counts(mine))
     if not any(numbers):
@@ -325,9 +302,10 @@ def _data(row: Row, root: Path) -> list[str]:
     ]
 
 
-def _claims(row: Row, root: Path) -> pd.DataFrame:
+def claims_of(row: Row, root: Path) -> pd.DataFrame:
     """Returns the claims of its studies that are about an experiment."""
-    columns = ["scenario", "data", "says", "origin", "verdict", "replicates"]
+    columns = ["scenario", "data", "says", "claim", "origin", "verdict"]
+    columns += ["estimate", "replicates"]
     frames = [pd.DataFrame(columns=pd.Index(columns))]
     for scenario in row.scenarios:
         name = name_of(root / f"scenarios/{scenario}.yaml")
@@ -339,7 +317,8 @@ def _claims(row: Row, root: Path) -> pd.DataFrame:
         data = about.get("dataset") or ""
         own = found.loc[[row.is_about(says) for says in found["says"]]]
         if len(own):
-            frames.append(own.assign(scenario=scenario, data=data)[columns])
+            own = own.assign(scenario=scenario, data=data)
+            frames.append(own.reindex(columns=columns))
     return pd.concat(frames[1:] or frames)
 
 

@@ -38,6 +38,8 @@ MODELS = (
     ("VGG-19", 76.45, 7.42, CIFAR),
     ("LSTM", 164.62, 102.41, SWB),
 )
+GRID = tuple(step / 10_000 for step in range(1, 10_000))
+"""Values of mu that the tables search, finer than the package's."""
 GBIT_PER_S = 100.0
 """Ethernet between the servers (section 5.2)."""
 WORKERS = 16
@@ -66,7 +68,7 @@ def noise_table(
     """
     rows = []
     for epsilon in epsilons:
-        found = least_noise(PUBLISHED, epsilon)[0]
+        found = least_noise(PUBLISHED, epsilon, GRID)[0]
         noise = theorem2(PUBLISHED, epsilon, otherwise) if found is None else found
         multiplier = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         known = numeric(PUBLISHED, multiplier)
@@ -110,7 +112,7 @@ def observer_table(epsilons: Sequence[float] = (10, 12, 16, 20)) -> pd.DataFrame
     own = accounting.own(PUBLISHED, PUBLISHED.iterations // WORKERS)
     rows = []
     for epsilon in epsilons:
-        noise = least_noise(PUBLISHED, epsilon)[0]
+        noise = least_noise(PUBLISHED, epsilon, GRID)[0]
         assert noise is not None
         z = PUBLISHED.multiplier(noise.sigma_sum, "sum")
         seen = privacy_loss_distribution.from_gaussian_mechanism(

@@ -251,21 +251,6 @@ MAPAS_CNN = {"mapa/mnist_cnn_eps", "mapa/testbed_cnn", "mapa/usps_cnn_eps"}
 """Deep models that a paper has, on its own data at its size."""
 
 
-def test_a_sentence_is_decided_by_all_its_panels_or_refuted_by_one(
-    tmp_path: Path,
-) -> None:
-    said = {
-        "figure 1(a): holds": ["holds"],
-        "figure 1(b): holds": ["holds"],
-        "figure 2(a): fails": ["holds"],
-        "figure 2(b): fails": ["does not hold"],
-        "figure 3: is open": ["undecided"],
-    }
-    _study(tmp_path, "one", said)
-    found = rows.decided([_row(id="MAPA-1", scenarios=("a/one_file",))], tmp_path)
-    assert "2 sentences of MAPA (1 hold, 1 do not), and none of VAFL or" in found
-
-
 def test_a_line_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "evidence").mkdir()
     (tmp_path / rows.APART).write_text(APART.replace("variant", "varient"))

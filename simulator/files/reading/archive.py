@@ -96,9 +96,10 @@ def _size(file: IO[bytes]) -> int:
 
 
 ZIP = b"PK\x03\x04"
+XZ = b"\xfd7zXZ\x00"
 DAMAGED_ARCHIVE = (
     *(OSError, EOFError, LookupError, ValueError, RuntimeError, NotImplementedError),
-    *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
 )
 """Errors of both libraries on damaged, encrypted or unknown archives."""
 
@@ -113,6 +114,9 @@ def members(path: Path) -> Iterator[tuple[str, bytes]]:
     """
     content = files.read(path)
     try:
+        if content.startswith(XZ):
+            with lzma.open(io.BytesIO(content)) as file:
+                content = files.unpack(file.read, len(content))
         read = _zipped if content.startswith(ZIP) else _tarred
         yield from read(content)
     except DataError:

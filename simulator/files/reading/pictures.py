@@ -54,6 +54,19 @@ def unpacked(cells: "pa.Array", place: str) -> UInt8[np.ndarray, " N *s"]:
             f"{place} must hold the bytes of a picture in every row, got none in row "
             f"{content.index(None) + 1}; save the pictures themselves, not their paths"
         )
+    return alike(content, place)
+
+
+def alike(content: Sequence[bytes], place: str) -> UInt8[np.ndarray, " N *s"]:
+    """Returns pictures of one size and mode, as `unpacked` does.
+
+    Args:
+        content: Files, at least one.
+        place: Words on where they are, for messages.
+
+    Raises:
+        DataError: One holds no picture, or one unlike the first.
+    """
     first = _pixels(content[0], f"{place}, row 1")
     try:
         files.check(first.size * len(content), sum(map(len, content)))
@@ -61,12 +74,6 @@ def unpacked(cells: "pa.Array", place: str) -> UInt8[np.ndarray, " N *s"]:
         raise DataError(
             f"{place} must not unpack to so much, got {error}; save arrays of pixels"
         ) from error
-    return _alike(content, first, place)
-
-
-def _alike(
-    content: Sequence[bytes], first: UInt8[np.ndarray, " *s"], place: str
-) -> UInt8[np.ndarray, " N *s"]:
     found = np.empty((len(content), *first.shape), np.uint8)
     for row, packed in enumerate(content):
         pixels = _pixels(packed, f"{place}, row {row + 1}")
