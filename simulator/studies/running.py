@@ -162,7 +162,7 @@ def simulate(
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -216,7 +216,10 @@ def simulate(
             comes after.
 
     Returns:
-        The study, as `stalesim.simulator.files.study.load` reads it.
+        The study, as `load` reads it.
+
+    Example:
+        `study = stalesim.simulate("quickstart", "my-study", replicates=5)`
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong, or every
@@ -278,6 +281,9 @@ def resume(folder: str | Path, **options: Any) -> Study:
         folder: Folder of the study.
         options: Arguments of `simulate`. A study that was started until its claims are
             decided continues its looks by the same `until_decided`.
+
+    Example:
+        `study = stalesim.resume("my-study", jobs=4)`
 
     Raises:
         UserError: there is no study in the folder, or a reason of `simulate`.
