@@ -94,12 +94,12 @@ def by_client(
         what = quantity or default_quantity(of_group)
         law = _own_law(study, name) if what == default_quantity(of_group) else None
         of_group = of_group.loc[of_group["quantity"] == what]
-        for client, mine in of_group.groupby("client"):
-            frame = _summed(mine, what)
+        for client in np.unique(of_group["client"]).tolist():
+            frame = _summed(of_group.loc[of_group["client"] == client], what)
             own = who.loc[(who["group"] == name) & (who["client"] == client)]
             places = [quantile(frame, part) for part in QUANTILES]
             count, average = int(frame["count"].sum()), exact(own, what)[0]
-            predicted = law(int(client)).mean() if law else float("nan")
+            predicted = law(client).mean() if law else float("nan")
             rows.append((name, client, count, average, predicted, *places))
     columns = pd.Index(["group", "client", "count", "mean", "theory", *PARTS_SHOWN])
     found = pd.DataFrame(rows, columns=columns)

@@ -237,6 +237,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "columns": columns,
     "simulator": public("stalesim.simulator"),
     "analysis": public("stalesim.analysis"),
+    "trackers": public("stalesim.simulator.extras.trackers"),
+    "clusters": public("stalesim.simulator.extras.clusters"),
     "theory": theory,
     "fits": fits,
     "words": words,

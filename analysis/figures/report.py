@@ -20,9 +20,6 @@ OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
 
 
-def _unheard(done: int, of: int) -> None: ...
-
-
 def save(
     study: Study,
     folder: str | Path,
@@ -57,7 +54,7 @@ def saved(
     forms: str | Sequence[str] = "png",
     styles: Sequence[str | Path] = (),
     at: Sequence[float] = (),
-    report: OnDrawn = _unheard,
+    report: OnDrawn | None = None,
 ) -> Iterator[Path]:
     """Yields the paths of the standard figures as they are drawn, as `save`.
 
@@ -68,7 +65,7 @@ def saved(
 
 
 def standard(
-    study: Study, at: Sequence[float] = (), report: OnDrawn = _unheard
+    study: Study, at: Sequence[float] = (), report: OnDrawn | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
 
@@ -83,7 +80,8 @@ def standard(
     names: set[str] = set()
     kinds = [module for module in _modules() if hasattr(module, "standard")]
     for done, module in enumerate(kinds):
-        report(done, len(kinds))
+        if report is not None:
+            report(done, len(kinds))
         for name, figure in module.standard(study):
             names.add(name)
             yield name, figure

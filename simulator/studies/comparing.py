@@ -31,7 +31,7 @@ from ..scenario.study import Run, VariantError, expand
 from ..scenario.tuning import Choice, Objective, Point, Trial
 from . import origins, planning, running
 from .planning import OPEN, TUNING
-from .progress import Progress, Stages, silent
+from .progress import Progress, Stages, bar
 from .study_folder import StudyFolder, refuse_others
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def compare(
     *,
     judge: "Judge",
     jobs: int = 1,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Study:
     """Tunes every variant of a scenario, and runs all with their tuned values.
 
@@ -60,7 +60,7 @@ def compare(
             temporary one, which lives as long as the study.
         judge: Judge of the trials, the module `stalesim.analysis.racing`.
         jobs: Number of processes, as in `simulate`.
-        progress: Called with how far the comparison is.
+        progress: Called with how far the comparison is, as in `simulate`.
         checkpoint_s: Real seconds, as in `simulate`.
         meanwhile: Called while others are at work, as in `simulate`.
 
@@ -76,7 +76,7 @@ def compare(
     path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
     simulate = partial(running.simulate, jobs=jobs, checkpoint_s=checkpoint_s)
     _begin(config, path)
-    search = _Search(config, path, judge, simulate, progress)
+    search = _Search(config, path, judge, simulate, progress or bar(config.name))
     config = search.end()
     report = search.judging(config)
     study = simulate(config, path, progress=report, meanwhile=meanwhile)

@@ -359,7 +359,7 @@ class Processes:
     """Processes of this machine."""
 
     def __init__(
-        self, jobs: int, meanwhile: Callable[[], object] = lambda: None
+        self, jobs: int, meanwhile: Callable[[], object] | None = None
     ) -> None:
         self._jobs, self._meanwhile = jobs, meanwhile
 
@@ -379,7 +379,8 @@ class Processes:
                 for place, (index, task) in enumerate(tasks.items()):
                     call = (place, index, task, path, shared)
                     futures.append(copies.submit(_work_elsewhere, *call))
-                self._meanwhile()
+                if self._meanwhile is not None:
+                    self._meanwhile()
                 for future in as_completed(futures):
                     yield future.result()
             except TerminatedWorkerError:
@@ -406,7 +407,7 @@ def _work_elsewhere(
 
 
 def chosen(
-    tasks: list[Task], jobs: int, meanwhile: Callable[[], object] = lambda: None
+    tasks: list[Task], jobs: int, meanwhile: Callable[[], object] | None = None
 ) -> Workers:
     """Returns the executor of some tasks: this machine's, unless another is set."""
     if (others := processes.others()) is not None:

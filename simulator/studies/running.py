@@ -160,7 +160,7 @@ def simulate(
     checkpoint_s: float | None = CHECKPOINT_S,
     until_decided: staged.Decided | None = None,
     most: int | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Study:
     """Runs a scenario with all its variants, sweep points and replicates.
 
@@ -213,7 +213,10 @@ def simulate(
             step.
 
     Returns:
-        The study, as `stalesim.simulator.files.study.load` reads it.
+        The study, as `load` reads it.
+
+    Example:
+        `study = stalesim.simulate("quickstart", "my-study", replicates=5)`
 
     Raises:
         UserError: something in the scenario, the data or the folder is wrong, or every
@@ -273,6 +276,9 @@ def resume(folder: str | Path, **options: Any) -> Study:
         folder: Folder of the study.
         options: Arguments of `simulate`. A study that was started until its claims are
             decided continues with the same `until_decided`.
+
+    Example:
+        `study = stalesim.resume("my-study", jobs=4)`
 
     Raises:
         UserError: there is no study in the folder, or a reason of `simulate`.

@@ -32,7 +32,7 @@ from ..scenario.study import VariantError, expand
 from ..scenario.tuning import Objective, Searched, Tune
 from . import executors, planning, running
 from .planning import OPEN
-from .progress import Progress, Stages, silent
+from .progress import Progress, Stages, bar
 
 AT_RANDOM = 10
 """Trials before the search learns from results."""
@@ -84,7 +84,7 @@ def tune(
     trials: int | None = None,
     variant: str | None = None,
     jobs: int = 1,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
 ) -> Tuned:
     """Searches the best values of some entries of a scenario.
@@ -101,7 +101,7 @@ def tune(
         trials: Number of points that are tried; by default 30.
         variant: Variant that is tuned, if the scenario has several.
         jobs: Number of processes, as in `simulate`.
-        progress: Called with how far the search is.
+        progress: Called with how far the search is, as in `simulate`.
         checkpoint_s: Real seconds, as in `simulate`.
 
     Returns:
@@ -117,6 +117,7 @@ def tune(
     execute = partial(
         running.run, path=path, workers=workers, checkpoint_s=checkpoint_s
     )
+    progress = progress or bar(config.name)
     with locked(path):
         found = TrialSearch(config, path, execute, judge, progress).end()
     if folder is None:

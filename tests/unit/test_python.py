@@ -1,6 +1,8 @@
 """Python as its users write it: methods of a study, folders, errors, progress."""
 
+import inspect
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -67,3 +69,16 @@ def test_a_script_shows_progress_in_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert first.startswith("delays: 50 %, 1 of 2 runs")
     assert "took 0:00:00" in last
     assert last.endswith("\n")
+
+
+def test_signatures_can_be_read_and_methods_have_examples() -> None:
+    public = [getattr(stalesim, name) for name in stalesim.__all__]
+    study = vars(stalesim.Study).items()
+    methods = [of for name, of in study if inspect.isfunction(of) and name[0] != "_"]
+    assert {stalesim.simulate, stalesim.convergence, stalesim.Study.tidy} <= {
+        *filter(inspect.isfunction, [*public, *methods])
+    }
+    for function in filter(inspect.isfunction, [*public, *methods, stalesim.Study]):
+        assert not re.search(r"<|\b_\w", str(inspect.signature(function))), function
+    shown = {"tidy", "final_values", "plot", "claims", "best", "table"}
+    assert {of.__name__ for of in methods if "Example: `study." in of.__doc__} == shown

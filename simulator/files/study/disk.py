@@ -35,6 +35,9 @@ class BusyError(StudyError):
 class Disk:
     """The files of the operating system. Every method may raise an OSError."""
 
+    def __repr__(self) -> str:
+        return "DISK"  # in signatures
+
     def make(self, folder: Path, *, parents: bool = False, new: bool = False) -> None:
         """Makes a folder, unless it is there; a `new` one must not be."""
         folder.mkdir(exist_ok=not new, parents=parents)

@@ -127,25 +127,40 @@ class Study:
         return self.manifest["status"] == "complete"
 
     def tidy(self) -> "pd.DataFrame":
-        """Returns a row per evaluation, as `stalesim.tidy`."""
+        """Returns a row per evaluation, as `stalesim.tidy`.
+
+        Example: `study.tidy().groupby("variant")["test_accuracy"].max()`
+        """
         return analysis.tidy(self)
 
     def final_values(self, metric: str | None = None) -> "pd.DataFrame":
-        """Returns a row per run, as `stalesim.final_values`."""
+        """Returns a row per run, as `stalesim.final_values`.
+
+        Example: `study.final_values("test_loss").groupby("group")["value"].mean()`
+        """
         return analysis.final_values(self, metric)
 
     def plot(
         self, metric: str | None = None, against: str = "time", **options: Any
     ) -> "Figure":
-        """Draws learning curves, as `stalesim.convergence`."""
+        """Draws learning curves, as `stalesim.convergence`.
+
+        Example: `study.plot("test_loss", "commits").savefig("loss.pdf")`
+        """
         return analysis.convergence(self, metric, against, **options)
 
     def claims(self) -> "pd.DataFrame":
-        """Returns a row per claim with its verdict, as `stalesim.claims.evaluate`."""
+        """Returns a row per claim with its verdict, as `stalesim.claims.evaluate`.
+
+        Example: `study.claims()[["says", "verdict", "measured"]]`
+        """
         return analysis.claims.evaluate(self)
 
     def best(self) -> "Best":
-        """Returns the best values of a search, as `stalesim.best`."""
+        """Returns the best values that a search has found, as `stalesim.best`.
+
+        Example: `study.best().parameters`
+        """
         return analysis.best(self)
 
     def table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
@@ -162,6 +177,8 @@ class Study:
         Raises:
             StudyError: there is no such table, or (`DamageError`) rows of it are
                 missing or damaged.
+
+        Example: `study.table("jobs", ["run", "client", "job", "commit"])`
         """
         import pyarrow as pa
 
@@ -289,6 +306,9 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
 
     Raises:
         StudyError: it is not the folder of a study, or its manifest is damaged.
+
+    Example:
+        `study = stalesim.load("my-study")`
     """
     path = Path(folder)
     manifest = read_manifest(path, disk)
