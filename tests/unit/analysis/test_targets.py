@@ -135,7 +135,7 @@ def test_a_metric_of_a_plug_in_that_is_not_here_has_no_direction() -> None:
     # A column of one's own falls, as a loss does.
     assert targets.times_to_target(study, "mine", 2.0)["reached"].all()
     study.manifest["scenario"]["evaluate"]["metrics"].append("mine")
-    with pytest.raises(StudyError, match=r"'mine' must be registered, .*register"):
+    with pytest.raises(StudyError, match=r"'mine' must be a known one, .*register"):
         targets.times_to_target(study, "mine", 2.0)
 
 

@@ -115,7 +115,7 @@ def test_a_variant_can_be_overridden() -> None:
         ("protocol.kind=synchronus", ["'synchronus'; did you mean 'synchronous'?"]),
         ("protocol.kind=bounded", ["protocol.t is not a key", "-s 'protocol={...}'"]),
         ("protocol={kind: bounded}", ["protocol.max_staleness is missing; add it"]),
-        ("clients.compute.law=expon", ["compute.a", "stands in file.yaml:7", "-s '"]),
+        ("clients.compute.law=expon", ["compute.a", "it is in file.yaml:7", "-s '"]),
         ("clients.idle.law=gamma", ["clients.idle.a is missing"]),
         ("protocol.t=9", ["protocol.t", "(4), got 9; lower"]),
         ("stop.time=-1", ["stop.time", "> 0, got -1; write"]),
