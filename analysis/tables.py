@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..simulator.parts.errors import printable
 from . import claims, frames, instants, statistics, targets
+from .claims.verdict import PRINTED
 from .expenses import joules_by_end
 from .figures import style
 from .frames import Study, first_metric
@@ -166,7 +167,7 @@ def staleness(study: Study) -> pd.DataFrame:
 
 def verdicts(study: Study) -> pd.DataFrame:
     """Returns a row per claim: columns claim, verdict, measured, replicates, p."""
-    found = claims.evaluate(study)
+    found = claims.evaluate(study).replace({"verdict": PRINTED})
     p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
     return found[["claim", "verdict", "measured", "replicates"]].assign(p=p)
 

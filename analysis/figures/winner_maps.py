@@ -111,7 +111,7 @@ def winner_map(
         axes.set(xlabel=right, ylabel=up)
         compared = _compared(study, variants, metric, target, against)
         several = layout.replicates(table["pairs"])
-        notes = [f"{compared}: medians of {several}; hatched: undecided"]
+        notes = [f"{compared}: medians of {several}; hatched: inconclusive"]
         if target is not None:
             times = times_to_target(study, metric, target, against)
             notes.append(resolution(times, against))
