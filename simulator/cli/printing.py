@@ -349,7 +349,7 @@ def show_verdicts(found: "pd.DataFrame") -> None:
     several = len({*found["origin"]}) > 1
     for claim in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
-        verdict = Text(PRINTED.get(claim.verdict, claim.verdict), style)
+        verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
         measured = number(claim.measured).replace(" times", "x")
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
         says = _said(claim, several)
@@ -374,7 +374,7 @@ def show_claims(found: "pd.DataFrame") -> None:
     for claim in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         says = f": {_said(claim, several)}"
-        verdict = PRINTED.get(claim.verdict, claim.verdict)
+        verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
         out.print(Text.assemble((verdict, style), says), soft_wrap=True)
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
