@@ -16,6 +16,7 @@ import pandas as pd
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
 from . import claims, frames, instants, statistics, targets
+from .claims.verdict import PRINTED
 from .expenses import joules_by_end
 from .figures import style
 from .frames import Study, first_metric
@@ -184,7 +185,7 @@ def verdicts(study: Study) -> pd.DataFrame:
 
     Without `says` where no claim has such a sentence.
     """
-    found = claims.evaluate(study)
+    found = claims.evaluate(study).replace({"verdict": PRINTED})
     p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
     names = ["says"] * bool(found["says"].any())
     names += ["claim", "verdict", "measured", "replicates"]

@@ -172,7 +172,8 @@ def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
     claims = "a claim" if family == 1 else f"a family of {family} claims"
     needed = least(family, looks)
     if needed is None:
-        return f"no look at {', '.join(map(str, looks))} replicates can decide {claims}"
+        at = ", ".join(map(str, looks))
+        return f"no interim analysis at {at} replicates can decide {claims}"
     return f"{replicates} replicates cannot decide {claims}, which needs {needed}"
 
 
@@ -181,7 +182,7 @@ def _words_on_look(used: int, replicates: int, looks: tuple[int, ...]) -> str:
         return ""
     number, more = sum(n <= used for n in looks), replicates - used
     beyond = f" (without {more} that were not planned)" if more else ""
-    return f"look {number} at {used} of at most {looks[-1]}{beyond}, "
+    return f"interim analysis {number} at {used} of at most {looks[-1]}{beyond}, "
 
 
 def _said(p: float, value: float, m: int, at: str) -> str:

@@ -11,6 +11,8 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 UNDECIDABLE = "not decidable"
 """Verdict where the replicates are too few for their family of claims."""
 UNDECIDED = (OPEN, UNDECIDABLE)
+PRINTED = {OPEN: "inconclusive", UNDECIDABLE: "underpowered"}
+"""The field's words for verdicts, where people read them; tables keep ours."""
 
 
 class Evidence(NamedTuple):

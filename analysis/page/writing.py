@@ -12,6 +12,7 @@ from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
 from .. import choices, claims, legend, speeds, staleness, tables, worlds
 from ..claims.findings import number
+from ..claims.verdict import PRINTED
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -96,6 +97,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
     tables = [] if nothing else list(_tables(study))
     found = pd.DataFrame() if is_alone or nothing else claims.evaluate(study)
     if len(found):
+        found = found.replace({"verdict": PRINTED})
         found["number"] = found["measured"].map(number)
     sentence, complete = runs.status(manifest)
     troubled, under_way = runs.troubled(manifest), runs.under_way(study)

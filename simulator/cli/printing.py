@@ -339,6 +339,7 @@ def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None
 def show_verdicts(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, a line each; `show_claims` shows the reasons."""
     from ...analysis.claims.findings import number
+    from ...analysis.claims.verdict import PRINTED
 
     table = Table.grid(padding=(0, 2))
     for narrow in (True, False, True, True):
@@ -346,7 +347,8 @@ def show_verdicts(found: "pd.DataFrame") -> None:
     rows: Any = found.itertuples()
     several = len({*found["origin"]}) > 1
     for claim in rows:
-        verdict = Text(claim.verdict, COLOURS.get(str(claim.verdict), "yellow"))
+        style = COLOURS.get(str(claim.verdict), "yellow")
+        verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
         measured = number(claim.measured).replace(" times", "x")
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
         says = _said(claim, several)
@@ -364,12 +366,15 @@ def _said(claim: Any, several: bool) -> str:
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
+    from ...analysis.claims.verdict import PRINTED
+
     rows: Any = found.itertuples()
     several = len({*found["origin"]}) > 1
     for claim in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         says = f": {_said(claim, several)}"
-        out.print(Text.assemble((claim.verdict, style), says), soft_wrap=True)
+        verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
+        out.print(Text.assemble((verdict, style), says), soft_wrap=True)
         out.say(
             f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
             f"replicates; {brief(claim.why)}"

@@ -83,9 +83,9 @@ def stages(
         )
     if known and known != plan and (most is not None or scenario.looks):
         raise StudyError(
-            f"{folder}: must keep to its plan of looks at {_listed(known)} replicates, "
-            f"got {_listed(plan)}; leave out --max-replicates, or choose another "
-            f"folder by --out"
+            f"{folder}: must keep to its interim analyses at {_listed(known)} "
+            f"replicates, got {_listed(plan)}; leave out --max-replicates, or choose "
+            f"another folder by --out"
         )
     plan = known or plan
     for number in [n for n in plan if n >= done] or [done]:
@@ -102,7 +102,7 @@ def planned(scenario: Scenario, most: int | None) -> tuple[int, ...]:
     if scenario.looks and most not in (None, scenario.looks[-1]):
         raise StudyError(
             f"--max-replicates must be the {scenario.looks[-1]} replicates of the "
-            f"scenario's last look, got {most}; leave it out"
+            f"scenario's last interim analysis, got {most}; leave it out"
         )
     return scenario.looks or looks(most or max(MOST, scenario.replicates))
 

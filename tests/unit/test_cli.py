@@ -147,9 +147,9 @@ def test_replicates_are_added_until_claims_are_decided(
     assert invoked(*run, "--max-replicates", 6, "--no-plots", "-j", 2).exit_code == 0
     said = load(folder).manifest["scenario"]
     assert (said["replicates"], said["looks"]) == (6, [6])
-    assert "look 1 at 6 of at most 6" in invoked("check", folder).stdout
+    assert "interim analysis 1 at 6 of at most 6" in invoked("check", folder).stdout
     for options, why in (
-        (("--max-replicates", 9), "must keep to its plan of looks at 6"),
+        (("--max-replicates", 9), "must keep to its interim analyses at 6"),
         (("--until-decided", "-s", "claims=[]"), "must have claims to run until"),
     ):
         with pytest.raises(StudyError, match=why) as bad:

@@ -96,8 +96,8 @@ class EnemyOptions(StagePart):
         if self.clients is not None:
             if max(self.clients) > num_clients:
                 raise ScenarioError(
-                    f"algorithm.chain must name enemies from 1 to {num_clients}, got "
-                    f"{max(self.clients)}; change its clients"
+                    f"algorithm.chain must name Byzantine clients from 1 to "
+                    f"{num_clients}, got {max(self.clients)}; change its clients"
                 )
             return np.isin(everyone + 1, self.clients)
         drawn = Streams(seed).scattered(Purpose.ROLE, everyone, np.zeros(num_clients))
@@ -336,7 +336,7 @@ class LabelFlip(EnemyOptions, LocalWork):
             held[int(enemy), pool] = True
         if held.all(axis=0).any():
             raise ScenarioError(
-                f"problem.partition must give enemies rows of their own for "
+                f"problem.partition must give Byzantine clients rows of their own for "
                 f"{self.kind}, got {held.all(axis=0).sum()} that honest clients have "
                 f"as well; take another partition"
             )

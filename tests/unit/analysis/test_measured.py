@@ -153,13 +153,13 @@ def test_a_study_with_looks_is_judged_by_their_levels() -> None:
     found = claims.evaluate(study).iloc[0]
     assert found["p"] == once["p"]
     assert found["verdict"] == "undecided"
-    assert "; look 2 at 14 of at most 40 = 0." in found["why"]
+    assert "; interim analysis 2 at 14 of at most 40 = 0." in found["why"]
     assert not claims.all_decided(study)
     # A study beyond its plan, or between two looks, is judged by the look before.
     scenario["looks"] = [5, 10]
     found = claims.evaluate(study).iloc[0]
     assert found["replicates"] == 10
-    said = "look 2 at 10 of at most 10 (without 4 that were not planned)"
+    said = "interim analysis 2 at 10 of at most 10 (without 4 that were not planned)"
     assert said in found["why"]
     scenario["looks"] = [20, 40]
     assert claims.evaluate(study)["verdict"].tolist() == ["not decidable"]
@@ -189,7 +189,7 @@ claims:
         ({"replicates": 7}, ""),
         (
             {"looks": (5, 6)},
-            "no look at 5, 6 replicates can decide a family of 3 claims",
+            "no interim analysis at 5, 6 replicates can decide a family of 3 claims",
         ),
         ({"looks": (10, 14, 20)}, ""),
     ],

@@ -121,7 +121,7 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     looks = Looks()
     _grow(tmp_path / "s", looks)
     assert looks.seen == [10, 13]
-    with pytest.raises(StudyError, match="must keep its plan of analyses at 10, 13"):
+    with pytest.raises(StudyError, match="must keep to its interim analyses at 10, 13"):
         _grow(tmp_path / "s", looks, most=20)
 
 
@@ -160,5 +160,5 @@ def test_the_plan_stays_with_the_study(tmp_path: Path) -> None:
 def test_claims_are_judged_by_the_plan(tmp_path: Path) -> None:
     study = _grow(tmp_path / "s", claims.all_decided, most=6)
     found = claims.evaluate(study).iloc[0]
-    assert "look 1 at 6 of at most 6" in found["why"]
+    assert "interim analysis 1 at 6 of at most 6" in found["why"]
     assert found["corrected"] == pytest.approx(found["p"], rel=1e-3, abs=1e-12)
