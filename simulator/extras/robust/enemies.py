@@ -96,7 +96,7 @@ class EnemyOptions(StagePart):
         if self.clients is not None:
             if max(self.clients) > num_clients:
                 raise ScenarioError(
-                    f"algorithm.chain must name enemies from 1 to {num_clients}, got "
+                    f"algorithm.chain must name clients from 1 to {num_clients}, got "
                     f"{max(self.clients)}; change its clients"
                 )
             return np.isin(everyone + 1, self.clients)
@@ -336,9 +336,9 @@ class LabelFlip(EnemyOptions, LocalWork):
             held[int(enemy), pool] = True
         if held.all(axis=0).any():
             raise ScenarioError(
-                f"problem.partition must give enemies rows of their own for "
+                "problem.partition must give Byzantine clients separate rows for "
                 f"{self.kind}, got {held.all(axis=0).sum()} that honest clients have "
-                f"as well; take another partition"
+                "as well; take another partition"
             )
         return held[1]
 

@@ -224,7 +224,7 @@ def test_one_enemy_moves_a_mean_as_far_as_it_likes() -> None:
         ),
         (
             {"algorithm": chain({"kind": "sign_flip", "clients": [6]})},
-            "must name enemies from 1 to 5, got 6; change its clients",
+            "must name clients from 1 to 5, got 6; change its clients",
         ),
         (
             {"algorithm": chain(work={"kind": "label_flip", "share": 0.2})},
