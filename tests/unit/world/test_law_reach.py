@@ -97,7 +97,7 @@ def test_every_law_draws_within_memory_or_is_refused_in_a_line() -> None:
 
 
 def test_a_law_out_of_reach_names_its_bounded_relative() -> None:
-    with pytest.raises(LocatedError, match=r"chance of 0\.056; take zipfian"):
+    with pytest.raises(LocatedError, match=r"probability of 0\.056; take zipf"):
         Scipy(law="zipf", a=1.2).check(1, "x")  # pyright: ignore[reportCallIssue]
 
 

@@ -159,7 +159,7 @@ def changed(**entries: Any) -> dict[str, Any]:
         (
             FlashTrace,
             {"0": {"messages": MESSAGES + "2020-01-02 02:00:00\tx"}},
-            "FLASH knows, got",
+            "FLASH's states, got",
         ),
     ],
 )
