@@ -195,7 +195,7 @@ def _refuse_coupled_rows(setup: RunSetup) -> None:
         )
         remedy = "give all local_steps and a smaller batch"
     elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
-        where, remedy = "each sample's gradient is clipped", "clip what is sent"
+        where, remedy = "each sample's gradient is clipped", "clip the message"
     else:
         return
     coupled = setup.learning.numerics.coupling

@@ -265,10 +265,9 @@ def _check_reads(study: Study, entry: RunEntry, folder: str) -> None:
     vain = int((in_vain & np.isfinite(jobs.begun_time)).sum())
     if vain != np.isin(rows["kind"].to_pylist(), FAILS).sum():
         raise ScenarioError(
-            f"timeline.replay must have a row of every model that clients got where "
-            f"algorithm.chain has a stage of what is read, but {folder} has none of "
-            f"{vain} jobs that were not applied; simulate the timeline, or remove the "
-            f"stage"
+            "timeline.replay must have a row of every model that clients got where "
+            f"algorithm.chain has a download stage, but {folder} has none of {vain} "
+            "jobs that were not applied; simulate the timeline, or remove the stage"
         )
 
 

@@ -94,8 +94,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
             raise method.refusal(
                 self,
                 "",
-                "must have clip as the last stage of what is sent, for the noise is in "
-                f"proportion to its bound, got {last!r}; put clip there",
+                "must have clip as the last stage of the message, because the noise "
+                f"is proportional to its bound, got {last!r}; put clip there",
             )
         return sent[-1]
 

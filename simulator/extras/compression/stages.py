@@ -183,9 +183,9 @@ class Compress(Compression, SendPart):
             raise method.refusal(
                 self,
                 "",
-                "must be the last stage of what is sent, whose bytes are those of its "
-                f"message, got {getattr(other, 'kind', '')!r} after it; move it down, "
-                "or remove one",
+                "must be the last stage of the message, whose bytes it determines, "
+                f"got {getattr(other, 'kind', '')!r} after it; move it down, or "
+                "remove one",
             )
 
     def feedback_of(self, variance: float | None) -> Feedback:

@@ -338,7 +338,7 @@ class LabelFlip(EnemyOptions, LocalWork):
             raise ScenarioError(
                 f"problem.partition must give Byzantine clients rows of their own for "
                 f"{self.kind}, got {held.all(axis=0).sum()} that honest clients have "
-                f"as well; take another partition"
+                "as well; take another partition"
             )
         return held[1]
 

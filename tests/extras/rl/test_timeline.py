@@ -131,7 +131,7 @@ TREE = merge(
             {"protocol": {"trainer": {"optimizer_steps": 2}}},
             "optimizer_steps must be 1",
         ),
-        ({"protocol": {"trainer": {"samples": None, "tokens": 9}}}, "must be given"),
+        ({"protocol": {"trainer": {"samples": None, "tokens": 9}}}, "must be set"),
         ({"protocol": {"trainer": {"samples": 10**6}}}, "at most 65,536"),
         ({"protocol": {"generation": {"group": 1}}}, "algorithm.advantage must be"),
         ({"protocol": {"generation": {"complete": False}}}, "algorithm.advantage"),

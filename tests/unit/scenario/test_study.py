@@ -189,4 +189,4 @@ def test_a_variant_of_another_kind_says_that_it_starts_from_nothing() -> None:
     made = study(clients={"compute": {"law": "expon"}}, variants={"b": changed})
     with pytest.raises(ScenarioError, match=r"compute\.a is missing") as caught:
         expand(made)
-    assert "starts from nothing" not in str(caught.value), "the base has no a either"
+    assert "inherits nothing" not in str(caught.value), "the base has no a either"

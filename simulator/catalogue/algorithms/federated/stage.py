@@ -207,11 +207,11 @@ class ServerPart(StagePart):
 
 
 PLACES = {
-    "read": "what is read",
+    "read": "the download",
     "work": "the client's work",
-    "sent": "what is sent",
-    "attack": "what enemies send",
-    "received": "what is received",
+    "sent": "the message",
+    "attack": "the attack",
+    "received": "the receipt",
     "weight": "the weight",
     "aggregation": "the aggregation",
     "adjusted": "adjustments of the step",
