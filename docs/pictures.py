@@ -38,11 +38,11 @@ BARS = {"update applied": BLUE, "waiting": ORANGE, "update discarded": GREY}
 PROTOCOLS = {
     "synchronous": {},
     "synchronous, deadline: 2": {"deadline": 2},
-    "synchronous, wait_for: 4": {"wait_for": 4, "late": "stop"},
+    "synchronous, wait_for: 4": {"wait_for": 4, "late": "cancel"},
     "collect, count: 4": {"kind": "collect", "count": 4},
-    "buffered, size: 3": {"kind": "buffered", "size": 3},
+    "buffered, buffer_size: 3": {"kind": "buffered", "buffer_size": 3},
     "asynchronous": {"kind": "asynchronous"},
-    "asynchronous, staleness_bound: 3": {"kind": "asynchronous", "staleness_bound": 3},
+    "asynchronous, max_staleness: 3": {"kind": "asynchronous", "max_staleness": 3},
     "gossip": {"kind": "gossip"},
 }
 SCENARIO: dict[str, Any] = {
