@@ -268,7 +268,7 @@ def experiments_page() -> str:
         f"# Every experiment, row by row\n\n{NOTE}\n"
         "A row is a figure, table or theorem of VAFL, MAPA, FedBCD (BCD) or A(DP)²SGD\n"
         "(ADP), a statement on privacy that does not hold (PRIV), or a comparison of\n"
-        "papers (X). Counted are sentences of the paper, once a panel, at the\n"
+        "papers (X). Counted here are sentences of the paper, panel by panel, at the\n"
         "paper's setting and with content\n"
         "([rule](../../docs/judging.md#what-is-counted)). Other\n"
         "claims (hold/do not hold/undecided/not decidable): sentences not at that\n"

@@ -210,11 +210,10 @@ def _why(cells: pd.DataFrame) -> str:
 
 def _spread(found: pd.DataFrame) -> pd.DataFrame:
     """Returns claims once for every reading of their sentence that they are about."""
-    choices = list(dict.fromkeys(name for of in found["reading"] for name, _ in of))
     most = max((len(of) for of in found["reading"]), default=0)
     whole = dict.fromkeys(of for of in found["reading"] if len(of) == most)
     lines = [
-        one._replace(reading=tuple(sorted(of, key=lambda each: choices.index(each[0]))))
+        one._replace(reading=of)
         for one, of in itertools.product(found.itertuples(index=False), whole)
         if {*one.reading} <= {*of}
     ]
@@ -278,6 +277,8 @@ def _shown(one: Judged) -> str:
             cell = here[here["reading"] == reading]
             line[_title(reading)] = _cell(cell) if len(cell) else "not run"
         lines.append(line)
+    choices = " / ".join(choice for choice, _ in one.cells["reading"].iloc[0])
+    head += f". Columns: {choices}" if choices else ""
     table = markdown(pd.DataFrame(lines))
     return f"## {one.sentence.words[:-1]}\n\n{head}.\n\n{table}\n\n"
 
@@ -291,7 +292,7 @@ def _link(scenario: object) -> str:
 
 
 def _title(reading: Reading) -> str:
-    return "; ".join(f"{choice}: {is_}" for choice, is_ in reading) or "as published"
+    return " / ".join(is_ for _, is_ in reading) or "as published"
 
 
 def _cell(cell: pd.DataFrame) -> str:
