@@ -64,7 +64,7 @@ class Sentence(NamedTuple):
         return self.has(scenario) and re.search(self.claims, says) is not None
 
 
-class Choice(NamedTuple):
+class Interpretation(NamedTuple):
     """What some variants choose where the paper can be read in several ways.
 
     Attributes:
@@ -86,7 +86,7 @@ class Choice(NamedTuple):
         return self.variants.search(claim) is not None
 
 
-class Judged(NamedTuple):
+class Assessed(NamedTuple):
     """What is known of a sentence.
 
     Attributes:
@@ -126,11 +126,11 @@ def read(root: Path = ROOT) -> list[Sentence]:
         ]
 
 
-def readings(root: Path = ROOT) -> list[Choice]:
+def readings(root: Path = ROOT) -> list[Interpretation]:
     """Returns the choices that variants make."""
     with (root / READINGS).open(encoding="utf-8", newline="") as file:
         return [
-            Choice(
+            Interpretation(
                 line["scenarios"],
                 re.compile(rf"(?<![\w.-])(?:{line['variants']})(?![\w.-])"),
                 line["choice"],
@@ -155,7 +155,7 @@ def claims(root: Path = ROOT) -> pd.DataFrame:
     return found.assign(how=how, reading=reading).reset_index(drop=True)
 
 
-def judge(root: Path = ROOT) -> list[Judged]:
+def judge(root: Path = ROOT) -> list[Assessed]:
     """Returns the verdict on each sentence.
 
     By one reading it holds if all its claims do in all panels that were run, and fails
@@ -180,16 +180,16 @@ def _panel(scenario: str) -> str:
     return scenario.removesuffix("_readings")
 
 
-def _judged(sentence: Sentence, known: pd.DataFrame) -> Judged:
+def _judged(sentence: Sentence, known: pd.DataFrame) -> Assessed:
     mine = [sentence.is_about(one.scenario, one.says) for one in known.itertuples()]
     cells = _spread(known.loc[pd.Series(mine, known.index, dtype=bool)])
     counted = cells[cells["how"] == COUNTED]
     if not len(counted):
-        return Judged(sentence, UNSURE, _why(cells), cells)
+        return Assessed(sentence, UNSURE, _why(cells), cells)
     made = {choice for of in counted["reading"] for choice in of}
     for choice in sentence.choices:
         if sum(choice == one for one, _ in made) < 2:
-            return Judged(sentence, UNSURE, f"one reading of {choice} alone", cells)
+            return Assessed(sentence, UNSURE, f"one reading of {choice} alone", cells)
     by = [
         WORDS.get(experiments.together([*each]), UNSURE)
         for _, each in counted.groupby("reading", sort=False)["verdict"]
@@ -198,7 +198,7 @@ def _judged(sentence: Sentence, known: pd.DataFrame) -> Judged:
     if len({*by}) == 1:
         verdict = by[0]
     real = ~counted["data"].str.startswith("synthetic")
-    return Judged(sentence, verdict, "" if real.any() else "synthetic data", cells)
+    return Assessed(sentence, verdict, "" if real.any() else "synthetic data", cells)
 
 
 def _why(cells: pd.DataFrame) -> str:
@@ -220,7 +220,7 @@ def _spread(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=found.columns)
 
 
-def summary(judged: list[Judged]) -> str:
+def summary(judged: list[Assessed]) -> str:
     """Returns how many sentences of each paper are decided, in a paragraph."""
     parts = []
     for paper in PAPERS:
@@ -240,7 +240,7 @@ def summary(judged: list[Judged]) -> str:
     )
 
 
-def page(paper: str, judged: list[Judged], note: str) -> str:
+def page(paper: str, judged: list[Assessed], note: str) -> str:
     """Returns the page of a paper: its sentences with their readings."""
     mine = [one for one in judged if one.sentence.paper == paper]
     tally = Counter(one.verdict for one in mine)
@@ -265,7 +265,7 @@ def page(paper: str, judged: list[Judged], note: str) -> str:
     )
 
 
-def _shown(one: Judged) -> str:
+def _shown(one: Assessed) -> str:
     why = f" ({one.why})" if one.why else ""
     run = len({*map(_panel, one.cells["scenario"])})
     of = f", {run} of {one.panels} panels" if one.panels > 1 else ""
@@ -283,7 +283,7 @@ def _shown(one: Judged) -> str:
     return f"## {one.sentence.words[:-1]}\n\n{head}.\n\n{table}\n\n"
 
 
-def _panels(one: Judged) -> str:
+def _panels(one: Assessed) -> str:
     return ", ".join(map(_link, dict.fromkeys(one.cells["scenario"])))
 
 

@@ -182,7 +182,7 @@ def test_a_variant_of_another_kind_says_that_it_starts_from_nothing() -> None:
     with pytest.raises(
         ScenarioError,
         match=r"^variants\.b: algorithm\.learning_rate is missing; .*; that of the "
-        r"base belongs to its kind 'vafl': a variant with another kind inherits nothing",
+        r"base belongs to its kind 'vafl': a variant with another kind inherits",
     ):
         expand(made)
     changed = {"clients": {"compute": {"law": "gamma"}}}
