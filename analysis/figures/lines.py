@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...simulator.files.study import StudyError
 from ...simulator.parts.errors import shown, suggestion
-from ...simulator.scenario.study import short_names
+from ...simulator.scenario.study import documented_key, short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
 
@@ -175,7 +175,8 @@ def words_on_followers(study: Study, key: str, name: str) -> str:
 
 def pinned(at: At | None) -> str:
     """Returns words on the values to which a figure is confined."""
-    return ", ".join(f"{key} = {worded(value)}" for key, value in (at or {}).items())
+    at = {documented_key(key): value for key, value in (at or {}).items()}
+    return ", ".join(f"{key} = {worded(value)}" for key, value in at.items())
 
 
 def _splits(table: pd.DataFrame, key: str, other: str) -> bool:

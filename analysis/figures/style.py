@@ -20,6 +20,7 @@ from matplotlib.typing import RcKeyType
 
 from ...simulator.files.study import Study, metric_of_study
 from ...simulator.parts.errors import UserError, printable, shortened, suggestion
+from ...simulator.scenario.study import documented_key
 from .venues import VENUES, Venue
 
 INK = "#000000"
@@ -167,7 +168,7 @@ def key_label(key: str, study: Study | None = None) -> str:
         key: Dotted key, such as `algorithm.step_size` or `clients.compute.s`.
         study: Study that is drawn, whose scenario has the key.
     """
-    *owners, last = key.split(".")
+    *owners, last = documented_key(key).split(".")
     if (len(last) >= TELLING and last not in VAGUE) or not owners:
         return metric_label(last) if len(last) >= TELLING else text(key, 60)
     tree: object = {} if study is None else study.manifest["scenario"]

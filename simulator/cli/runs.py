@@ -380,7 +380,10 @@ def search(
 
 
 def _told(found: Any, best: Any, sought: str) -> str:
-    values = ", ".join(f"{k}={shown(v)}" for k, v in best.parameters.items())
+    from ..scenario.study import documented_key
+
+    chosen = best.parameters.items()
+    values = ", ".join(f"{documented_key(k)}={shown(v)}" for k, v in chosen)
     low, high = best.value.low, best.value.high
     if best.diverged:
         sure = f"; {best.diverged} of its {best.fresh} new replicates missed"

@@ -11,6 +11,7 @@ from ..parts.errors import (
     LONGEST,
     TAGS,
     ScenarioError,
+    documented,
     printed,
     shortened,
     shown,
@@ -253,16 +254,23 @@ def replace(
 
 
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:
-    """Returns for each dotted key its shortest ending that no other one has."""
+    """Returns each dotted key's shortest ending that no other has, in pages' words."""
     names: dict[str, str] = {}
     for key in keys:
         parts = key.split(".")
         endings = [".".join(parts[-n:]) for n in range(1, len(parts) + 1)]
         others = [f".{other}" for other in keys if other != key]
-        names[key] = next(
+        ending = next(
             (e for e in endings if not any(o.endswith(f".{e}") for o in others)), key
         )
+        names[key] = documented_key(ending)
     return names
+
+
+def documented_key(key: str) -> str:
+    """Returns a dotted key whose last part is the word that pages have for it."""
+    head, dot, last = key.rpartition(".")
+    return head + dot + documented((last,)).get(last, last)
 
 
 def is_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:

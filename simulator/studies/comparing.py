@@ -27,7 +27,7 @@ from ..parts.errors import StudyError, counted
 from ..scenario import tuning
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
-from ..scenario.study import Run, VariantError, expand
+from ..scenario.study import Run, VariantError, documented_key, expand
 from ..scenario.tuning import Choice, Objective, Point, Trial
 from . import origins, planning, running
 from .planning import OPEN, TUNING
@@ -341,7 +341,7 @@ class _Search:
         keys = sorted(keys | {*ends})
         if not keys:
             return
-        shown = ", ".join(f"{key}={best[key]}" for key in keys)
+        shown = ", ".join(f"{documented_key(key)}={best[key]}" for key in keys)
         now = f"and repeat it with --out {self._path}"
         remedy = f"raise compare.budget {now}, or move the grid"
         if ends:

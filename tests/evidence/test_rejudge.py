@@ -32,15 +32,17 @@ claims:
   - {no_worse: x, than: y, within: 0.1, at: {algorithm.step_size: 0.2}, says: "new"}
 """
 
+AT = "learning_rate=0.1"
+
 
 def test_an_interval_is_judged_by_what_it_tells(tmp_path: Path) -> None:
     """Mean and spread bound how many lie beyond a border, whatever the law."""
     old = pd.DataFrame(
         {
             "claim": [
-                "x, step_size=0.1 higher than y, step_size=0.1 in test_accuracy",
-                "x-2, step_size=0.1 higher than y, step_size=0.1 in test_accuracy",
-                "x, step_size=0.1 higher than x-2, step_size=0.1 in test_accuracy",
+                f"x, {AT} higher than y, {AT} in test_accuracy",
+                f"x-2, {AT} higher than y, {AT} in test_accuracy",
+                f"x, {AT} higher than x-2, {AT} in test_accuracy",
             ],
             "measured": "m",
             "estimate": [-0.5, 0.1, 0.1],
@@ -78,17 +80,13 @@ def test_order_statistics_lie_within_what_mean_and_spread_allow() -> None:
         values = law(size=8)
         mean, low, high = t_interval(values)
         row = {"replicates": 8, "estimate": mean, "low": low, "high": high}
-        ends = rejudge._like(groups, claim, row).of(
-            "final test_accuracy", "x-2, step_size=0.1"
-        )
+        ends = rejudge._like(groups, claim, row).of("final test_accuracy", f"x-2, {AT}")
         assert (ends.low <= np.sort(values) + 1e-9).all()
         assert (np.sort(values) <= ends.high + 1e-9).all()
     edge = np.array([0.0] * 3 + [1.0] * 5)
     mean, low, high = t_interval(edge)
     row = {"replicates": 8, "estimate": mean, "low": low, "high": high}
-    ends = rejudge._like(groups, claim, row).of(
-        "final test_accuracy", "x-2, step_size=0.1"
-    )
+    ends = rejudge._like(groups, claim, row).of("final test_accuracy", f"x-2, {AT}")
     assert ends.low[2] == pytest.approx(0)
     assert ends.high[3] == pytest.approx(1)
 

@@ -23,7 +23,7 @@ stop: {commits: 40}
 evaluate: {every: {commits: 10}, metrics: [test_loss, test_accuracy]}
 """
 LAST = re.compile(
-    r"Best of 2: algorithm\.step_size=0\.3: test_loss at 40 commits: [0-9.]+ "
+    r"Best of 2: algorithm\.learning_rate=0\.3: test_loss at 40 commits: [0-9.]+ "
     r"\(95 % from [0-9.]+ to [0-9.]+, 4 new replicates\); 12 runs"
 )
 

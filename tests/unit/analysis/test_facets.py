@@ -33,7 +33,7 @@ def test_24_groups_are_told_by_panel_and_shade() -> None:
     figure = figures.convergence(study)
     assert titles_of(figure) == ["b=1.1", "b=1.5", "b=2", "b=4"]
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "Step size"
+    assert legend.get_title().get_text() == "Learning rate"
     assert legend_of(figure) == ["0.05", "0.1", "0.2", "0.4", "0.6", "0.8"]
     shown = [axes for axes in figure.axes if axes.get_visible()]
     colors = [[to_hex(line.get_color()) for line in a.get_lines()] for a in shown]

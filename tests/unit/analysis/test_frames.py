@@ -38,10 +38,13 @@ def test_parameters_are_columns() -> None:
     study = Curves({"async": [arrives(1), arrives(2)]})
     for run, step in zip(study.manifest["runs"], (0.1, 0.2), strict=True):
         run["parameters"] = {"algorithm.step_size": step}
-        run["label"] = f"async, step_size={step}"
+        run["label"] = f"async, learning_rate={step}"
     table = frames.evaluations(study)
     np.testing.assert_array_equal(table["algorithm.step_size"], [0.1] * 11 + [0.2] * 11)
-    assert set(table["group"]) == {"async, step_size=0.1", "async, step_size=0.2"}
+    assert set(table["group"]) == {
+        "async, learning_rate=0.1",
+        "async, learning_rate=0.2",
+    }
     assert set(table["variant"]) == {"async"}
 
 
@@ -221,17 +224,22 @@ def test_tables_of_a_sweep_have_its_values_in_columns() -> None:
     for table in looks:
         assert [*table][:3] == ["variant", "group", "algorithm.step_size"]
         words = (
-            table["variant"] + ", step_size=" + table["algorithm.step_size"].map(str)
+            table["variant"]
+            + ", learning_rate="
+            + table["algorithm.step_size"].map(str)
         )
         assert (table["group"] == words).all()
     found = tables.by_point(study, tables.results(study))
-    assert [*found][:2] == ["variant", "step size"]
-    assert found["step size"].tolist() == [0.1, 0.2, 0.1, 0.2]
+    assert [*found][:2] == ["variant", "learning rate"]
+    assert found["learning rate"].tolist() == [0.1, 0.2, 0.1, 0.2]
 
 
 def test_a_variant_is_the_baseline_at_each_swept_value() -> None:
     table = paired.against(two_steps(), "slow").query("quantity == 'final'")
-    assert table["group"].tolist() == ["fast, step_size=0.1", "fast, step_size=0.2"]
+    assert table["group"].tolist() == [
+        "fast, learning_rate=0.1",
+        "fast, learning_rate=0.2",
+    ]
     assert table["baseline"].tolist() == pytest.approx([0.5, 0.6])
     assert table["difference"].tolist() == pytest.approx([0.2, 0.3])
 
@@ -240,7 +248,7 @@ def test_names_of_groups_that_are_wrong() -> None:
     study = two_steps()
     with pytest.raises(StudyError, match="did you mean 'fast'"):
         frames.chosen(study, ["fsat"])
-    with pytest.raises(StudyError, match="take one of them: 'fast, step_size=0"):
+    with pytest.raises(StudyError, match="take one of them: 'fast, learning_rate=0"):
         frames.check_groups(study, "fast")
     lone = Grid([("a", {"q": 1}, [0.5]), ("a", {"q": 2}, [0.5]), ("b", {}, [0.5])])
     with pytest.raises(StudyError, match="the swept values of 'b', but has 2; take"):
@@ -256,5 +264,5 @@ def two_steps() -> Grid:
     ]
     study = Grid(points)
     for run in study.manifest["runs"]:
-        run["label"] = run["label"].replace("algorithm.", "")
+        run["label"] = run["label"].replace("algorithm.step_size", "learning_rate")
     return study

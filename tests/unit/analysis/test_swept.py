@@ -63,7 +63,7 @@ def test_another_swept_key_is_never_taken_for_replicates() -> None:
         np.testing.assert_allclose(y, [_value(b, step, 1) for b in BS])
         half = [end[1, 1] - y[0] for end in ends[:1]]
         np.testing.assert_allclose(half, T * 0.01 / math.sqrt(3), rtol=1e-6)
-    assert legend_of(figure) == ["step_size=0.01", "step_size=0.1"]
+    assert legend_of(figure) == ["learning_rate=0.01", "learning_rate=0.1"]
     note = note_of(figure)
     assert "Final: mean of the last tenth" in note
     assert "means over 3 replicates" in note
@@ -78,14 +78,14 @@ def test_the_other_key_can_be_fixed() -> None:
     np.testing.assert_allclose(line[0], BS)
     np.testing.assert_allclose(line[1], [_value(b, 0.1, 1) for b in BS])
     assert figure.legends == []  # without variants there is nothing to be told apart
-    assert "algorithm.step_size = 0.1" in figure.get_suptitle()
+    assert "algorithm.learning_rate = 0.1" in figure.get_suptitle()
     study = two_keys()
     study.manifest["scenario"]["clients"] = {"compute": {"law": "pareto", "b": 2}}
     (axes,) = analysis.final_over(study, "clients.compute.b").axes
     assert axes.get_xlabel() == "Compute: b of pareto"
     other = analysis.final_over(study, "algorithm.step_size")
     assert legend_of(other) == ["b=1.1", "b=2", "b=4"]
-    assert other.axes[0].get_xlabel() == "Step size"
+    assert other.axes[0].get_xlabel() == "Learning rate"
 
 
 def test_a_part_without_a_name_is_fixed_by_itself() -> None:
@@ -143,7 +143,9 @@ def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     study = two_keys()
     with pytest.raises(StudyError, match="w is not swept; known are algorithm"):
         sweeps.final_over(study, "w")
-    with pytest.raises(StudyError, match=r"at .*step_size = 7; known are 0.01, 0.1"):
+    with pytest.raises(
+        StudyError, match=r"at .*learning_rate = 7; known are 0.01, 0.1"
+    ):
         sweeps.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
     laws = Grid([("base", {"law": {"law": law}}, [0.5]) for law in ("expon", "norm")])
     with pytest.raises(StudyError, match=r"law must be swept over .* got expon"):
@@ -221,8 +223,8 @@ def test_times_to_a_target_are_medians_of_replicates_alone() -> None:
     (axes,) = figure.axes
     small, large = bars(axes)
     assert legend_of(figure) == [
-        "base, step_size=0.01",
-        "base, step_size=0.1",
+        "base, learning_rate=0.01",
+        "base, learning_rate=0.1",
         "central",
     ]
     np.testing.assert_allclose(small[1], [220, 400, math.nan])
@@ -283,10 +285,10 @@ def test_an_axis_is_logarithmic_where_the_sweep_is(
 @pytest.mark.parametrize(
     ("key", "label"),
     [
-        ("algorithm.step_size", "Step size"),
+        ("algorithm.step_size", "Learning rate"),
         ("clients.compute.b", "Compute: b"),
         ("clients.groups.slow.compute.scale", "Compute (slow): scale"),
-        ("algorithm.batch", "Batch"),
+        ("algorithm.batch", "Batch size"),
         ("clients.groups.$x$.n", r"\$x\$: n"),
         ("b", "b"),
     ],

@@ -48,7 +48,7 @@ def test_runs_are_variants_times_points_times_replicates_in_this_order() -> None
     assert runs[0].variant == "one"
     assert runs[-1].variant == "all"
     assert runs[-1].parameters == {"algorithm.step_size": 0.2, "clients.compute.a": 3}
-    assert runs[-1].label == "all, step_size=0.2, a=3"
+    assert runs[-1].label == "all, learning_rate=0.2, a=3"
     assert runs[-1].scenario.algorithm.step_size == 0.2
     assert runs[-1].scenario.protocol.kind == "synchronous"
 
@@ -158,7 +158,7 @@ def test_a_variant_may_have_its_own_sweep() -> None:
         sweep={"protocol.t": [1, 2]},
     )
     labels = list(dict.fromkeys(run.label for run in expand(made)))
-    assert labels == ["a, t=1", "a, t=2", "b", "c, step_size=0.3"]
+    assert labels == ["a, t=1", "a, t=2", "b", "c, learning_rate=0.3"]
 
 
 @pytest.mark.parametrize("sweep", [3, [1], {"protocol.t": 1}, {"protocol.t": []}])

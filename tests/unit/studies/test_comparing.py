@@ -104,7 +104,7 @@ def test_a_border_is_refused_and_a_larger_budget_continues(tmp_path: Path) -> No
     folder = tmp_path / "a"
     small = config(budget={"trials": 5})
     with pytest.raises(
-        StudyError, match=r"after 5 trials the best, algorithm.step_size=2"
+        StudyError, match=r"after 5 trials the best, algorithm.learning_rate=2"
     ):
         compare(small, folder)
     assert load(folder).manifest["runs"] == []
@@ -192,7 +192,7 @@ def test_virtual_seconds_are_a_budget(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("played")
 def test_an_end_of_a_list_is_a_border_too(tmp_path: Path) -> None:
     over = {"algorithm.step_size": [0.01, 0.1, 1]}
-    with pytest.raises(StudyError, match=r"right .*step_size=1, .* write a range"):
+    with pytest.raises(StudyError, match=r"right .*learning_rate=1, .* write a range"):
         compare(config(over=over), tmp_path / "a")
 
 
@@ -310,7 +310,7 @@ def test_the_table_says_what_half_and_twice_lose(tmp_path: Path) -> None:
     worse = [f"{loss - losses[0]:.2g} worse" for loss in losses[1:]]
     assert left == {
         "group": "left",
-        "entry": "step_size",
+        "entry": "learning_rate",
         "best": "0.1",
         "at best": best,
         "below": f"0.05: {others[0]} ({worse[0]})",

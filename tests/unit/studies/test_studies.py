@@ -236,7 +236,7 @@ def test_a_failed_run_leaves_the_others_alone_and_is_tried_again(
 ) -> None:
     path = tmp_path / "s"
     with monkeypatch.context() as context:
-        fail(reason, context, "base, step_size=0.1")
+        fail(reason, context, "base, learning_rate=0.1")
         study = studies.simulate(TREE, path)
     ends = {(r["label"][-3:], r["stop"]) for r in study.manifest["runs"]}
     assert ends == {("0.1", "failed"), ("0.2", "commits")}
@@ -254,7 +254,7 @@ def test_a_failed_run_leaves_the_others_alone_and_is_tried_again(
 def test_a_study_of_which_every_run_fails_is_a_mistake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail(ScenarioError("no time"), monkeypatch, "base, step_size=0.1", "base")
+    fail(ScenarioError("no time"), monkeypatch, "base, learning_rate=0.1", "base")
     with pytest.raises(StudyError, match=r"every run failed; the first .*: no time"):
         studies.simulate(TREE | {"sweep": {}}, tmp_path / "s")
 

@@ -212,8 +212,8 @@ def test_runs_of_the_program_itself(tmp_path: Path) -> None:
     assert found.study.complete
     counts = [run["label"] for run in load(tmp_path / "a").manifest["runs"]]
     assert {label: counts.count(label) for label in counts} == {
-        "base, step_size=1e-06": 3,
-        "base, step_size=0.3": 6,
+        "base, learning_rate=1e-06": 3,
+        "base, learning_rate=0.3": 6,
     }
     # Resumed as any study, it has nothing left to do.
     before = (tmp_path / "a" / "manifest.json").read_bytes()
