@@ -227,11 +227,11 @@ def summary(judged: list[Assessed]) -> str:
         mine = [one for one in judged if one.sentence.paper == paper]
         of = Counter(one.verdict for one in mine if one.decided)
         of[DEPENDS] = sum(one.verdict == DEPENDS for one in mine)
-        words = {HOLD: "hold", FAIL: "fail", DEPENDS: "more depend on the reading"}
+        fail = "does not" if of[FAIL] == 1 else "do not"
+        words = {HOLD: "hold", FAIL: fail, DEPENDS: "more depend on the reading"}
         found = [f"{of[each]} {word}" for each, word in words.items() if of[each]]
+        found += [LACKING[paper]] * (paper in LACKING)
         said = f"{of[HOLD] + of[FAIL] or 'none'} of {len(mine)} of {paper}"
-        if paper in LACKING:
-            found.append(LACKING[paper])
         parts.append(f"{said} ({', '.join(found)})")
     return (
         "At the papers' settings and on real data, the runs decide these sentences:\n"
