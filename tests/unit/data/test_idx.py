@@ -123,7 +123,7 @@ def test_loose_files_of_unknown_md5_are_remarked(
     root: Path, write_set: WriteSet, place: str
 ) -> None:
     write_set(root / place)
-    with pytest.raises(DataError, match="only a folder named mnist can say"):
+    with pytest.raises(DataError, match="only a folder named mnist can identify"):
         IDX.make()
 
 
