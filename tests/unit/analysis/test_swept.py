@@ -160,7 +160,7 @@ def test_intervals_that_are_cut_are_said_to_be() -> None:
     figure = sweeps.final_over(study, "x")
     ends = bars(figure.axes[0])[0][2]
     assert [end[1, 1] for end in ends] == [1, 1]
-    assert "95 % t-intervals, cut at 1" in note_of(figure)
+    assert "cut at the metric's limit 1" in note_of(figure)
     alone = sweeps.final_over(Grid([("a", {"x": x}, [0.8]) for x in (1, 2)]), "x")
     assert "interval" not in alone.get_supxlabel()
     assert "means over" not in alone.get_supxlabel()

@@ -22,6 +22,9 @@ class Linear(Model):
     def num_weights(self, num_features: int, num_outputs: int) -> int:
         return (num_features + 1) * num_outputs
 
+    def party_weights(self, num_features: int, num_outputs: int) -> int:
+        return num_features * num_outputs  # the outputs of parties are added up
+
     def make(
         self, num_outputs: int, num_features: int, family: str
     ) -> "LinearClassifier | LinearEmbedding":
