@@ -75,7 +75,7 @@ def _of_time(study: Study) -> Iterator[str]:
         yield targets.resolution(times)
     yield statistics.MIDDLE
     if np.isinf(table["median"]).any():
-        yield "after >: half or more had not reached it by then"
+        yield "after >: half or more did not reach it; the middle one had not by then"
 
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
