@@ -28,8 +28,8 @@ def by_run(study: Study) -> pd.DataFrame:
 
     Returns:
         The columns of `frames.runs`, `commit_s`, virtual seconds of the run for each
-        commit, what is unfinished at its end among them, and `contributions_per_s`, that were applied in a virtual second up
-        to the last evaluation.
+        commit, what is unfinished at its end among them, and `contributions_per_s`,
+        that were applied in a virtual second up to the last evaluation.
 
     Raises:
         StudyError: No run has ended.
