@@ -40,7 +40,7 @@ def mean_curve(
         metric: Column of the table `evaluations`.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
         points: Number of points of an even grid; by default the times of evaluations,
-            or where these are more than 1,000, so many of them.
+            of which a curve takes 1,000 at most.
 
     Returns:
         Columns x, mean, low, high, replicates (that are averaged).
