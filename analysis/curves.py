@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from ..simulator.files.study import StudyError
 from .frames import Study, check_groups, evaluations, metric_of, runs
@@ -13,6 +14,8 @@ from .targets import lost, or_worse
 
 DECADE = 10.0
 """A rate is read off the commits from a tenth of the last one on."""
+MOST_POINTS = 1_000
+"""Times of evaluations that a curve has at most; a figure has not more pixels."""
 LEAST_POINTS = 3
 """Evaluations below which a decade has no slope."""
 
@@ -22,20 +25,22 @@ def mean_curve(
     group: str,
     metric: str = "test_accuracy",
     against: str = "time",
-    points: int = 200,
+    points: int | None = None,
 ) -> pd.DataFrame:
     """Returns the mean curve of a group of replicates, with 95 % t-intervals.
 
-    Every replicate's value holds until its next evaluation; the grid ends where the
-    first replicate does. Replicates that diverged are left out, unless all did, for a
-    curve could only end where the first of them broke off.
+    Every replicate's value holds until its next evaluation; the curve has the times of
+    all evaluations, and ends where the first replicate does. Replicates that diverged
+    are left out, unless all did, for a curve could only end where the first of them
+    broke off.
 
     Args:
         study: Study, finished or not.
         group: Group of runs.
         metric: Column of the table `evaluations`.
         against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
-        points: Number of points of the grid.
+        points: Number of points of an even grid; by default the times of evaluations,
+            of which a curve takes 1,000 at most.
 
     Returns:
         Columns x, mean, low, high, replicates (that are averaged).
@@ -51,7 +56,7 @@ def mean_curves(
     among: Sequence[str],
     metric: str,
     against: str = "time",
-    points: int = 200,
+    points: int | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Returns the curves of some groups, as `mean_curve`; evaluations are read once."""
     check_groups(study, *among)
@@ -63,7 +68,11 @@ def mean_curves(
 
 
 def _mean(
-    table: pd.DataFrame, group: str, against: str, diverged: set[int], points: int
+    table: pd.DataFrame,
+    group: str,
+    against: str,
+    diverged: set[int],
+    points: int | None,
 ) -> pd.DataFrame:
     """Returns the curve of a group from evaluations with columns x and y."""
     mine = table.loc[table["group"] == group]
@@ -75,13 +84,23 @@ def _mean(
         (run["x"].to_numpy(np.float64), run["y"].to_numpy(np.float64))
         for _, run in (mine if sound.empty else sound).groupby("run", sort=True)
     ]
-    grid = np.linspace(0, min(x[-1] for x, _ in curves), points)
+    end = min(x[-1] for x, _ in curves)
+    grid = np.linspace(0, end, points) if points else _evaluated(curves, end)
     values = np.stack([held(x, y, grid) for x, y in curves])
     rows = [t_interval(column) for column in values.T]
     frame = pd.DataFrame(rows, columns=pd.Index(["mean", "low", "high"]))
     frame.insert(0, "x", grid)
     frame["replicates"] = len(curves)
     return frame
+
+
+def _evaluated(
+    curves: list[tuple[np.ndarray, np.ndarray]], end: float
+) -> Float[np.ndarray, " g"]:
+    times = np.unique(np.concatenate([x for x, _ in curves]))
+    times = times[times <= end]
+    shown = np.linspace(0, times.size - 1, min(times.size, MOST_POINTS))
+    return times[np.round(shown).astype(np.int64)]
 
 
 def decade_slopes(study: Study, metric: str) -> pd.DataFrame:

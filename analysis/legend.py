@@ -36,10 +36,12 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
             f"{targets.RANGES}"
         ),
         "(k/n)": "replicates that count, where not all do",
-        "Staleness": "server updates between reading a state and using it",
+        "Staleness": "server updates between a client's read and the use of its work",
         "Server updates": "new versions of the model",
         "MB": "megabytes sent, up and down",
     }
+    if tables.staleness(study, "embedding")["mean"].notna().any():
+        found["Embedding age"] = "server updates from its upload to its use by others"
     if tables.apply_several(study):
         found["Client updates"] = "taken by the server, also those left in a buffer"
     if joules_by_end(study) is not None:
@@ -73,7 +75,7 @@ def _of_time(study: Study) -> Iterator[str]:
         yield targets.resolution(times)
     yield statistics.MIDDLE
     if np.isinf(table["median"]).any():
-        yield "after >: half or more had not reached it by then"
+        yield "after >: half or more did not reach it; the middle one had not by then"
 
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:

@@ -20,6 +20,7 @@ HEADINGS = {
     "commits": "server updates",
     "contributions": "client updates",
     "staleness": "mean staleness",
+    "embedding age": "mean embedding age",
 }
 """Headings of columns in shown tables."""
 

@@ -17,6 +17,8 @@ NOTE = (
     "virtual seconds; means over replicates and 95 % t-intervals, or the range of "
     "replicates where these fall below 0"
 )
+WHOLE = "of whole runs, with what is unfinished at their end"
+"""What `by_run` counts, in words."""
 UNKNOWN = "unknown: a replicate is too short"
 """Text in place of an undefined mean."""
 
@@ -25,9 +27,9 @@ def by_run(study: Study) -> pd.DataFrame:
     """Measures each run of a study with numerics, over the whole of it.
 
     Returns:
-        The columns of `frames.runs`, `commit_s`, virtual seconds from commit to commit
-        on average, and `contributions_per_s`, that were applied in a virtual second up
-        to the last evaluation.
+        The columns of `frames.runs`, `commit_s`, virtual seconds of the run for each
+        commit, what is unfinished at its end among them, and `contributions_per_s`,
+        that were applied in a virtual second up to the last evaluation.
 
     Raises:
         StudyError: No run has ended.

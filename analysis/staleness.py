@@ -76,9 +76,10 @@ def by_client(
         quantity: As in `histogram`.
 
     Returns:
-        Columns variant, group, the swept keys, client, count, mean, theory (mean of the
-        steady state, without the start of a run; NaN where `staleness_law` knows none),
-        50 %, 95 % (commits); `clients` has the maxima.
+        Columns variant, group, the swept keys, client, count, mean (of the whole run),
+        steady mean (without the start of each run), theory (the mean of the steady
+        state; NaN where `staleness_law` knows none), 50 %, 95 % (commits); `clients`
+        has the maxima.
 
     Raises:
         StudyError: There is no such group or quantity, or the study is a
@@ -92,17 +93,19 @@ def by_client(
     for name in wanted:
         of_group = table.loc[table["group"] == name]
         what = quantity or default_quantity(of_group)
-        law = _own_law(study, name) if what == default_quantity(of_group) else None
+        law = _own_law(study, name, what)
         of_group = of_group.loc[of_group["quantity"] == what]
         for client in np.unique(of_group["client"]).tolist():
-            frame = _summed(of_group.loc[of_group["client"] == client], what)
+            ages = of_group.loc[of_group["client"] == client]
+            frame = _summed(ages, what)
             own = who.loc[(who["group"] == name) & (who["client"] == client)]
             places = [quantile(frame, part) for part in QUANTILES]
-            count, average = int(frame["count"].sum()), exact(own, what)[0]
+            means = exact(own, what)[0], _steady_mean(own, ages, what)
             predicted = law(client).mean() if law else float("nan")
-            rows.append((name, client, count, average, predicted, *places))
-    columns = pd.Index(["group", "client", "count", "mean", "theory", *PARTS_SHOWN])
-    found = pd.DataFrame(rows, columns=columns)
+            count = int(frame["count"].sum())
+            rows.append((name, client, count, *means, predicted, *places))
+    names = ["group", "client", "count", "mean", "steady mean", "theory", *PARTS_SHOWN]
+    found = pd.DataFrame(rows, columns=pd.Index(names))
     return configurations(study).merge(found, on="group")
 
 
@@ -143,10 +146,21 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
 
 
 def divided(study: Study) -> pd.DataFrame:
-    """Returns `by_client_group` of those groups that divide their clients."""
-    found = by_client_group(study)
+    """Returns `by_client_group` of those groups that divide their clients.
+
+    Where there are embeddings, a row each for them and for contributions, and a column
+    `quantity`.
+    """
+    there = {*binned(study)["quantity"]}
+    both = [each for each in WEIGHTS if each in there]
+    found = pd.concat(
+        by_client_group(study, each).assign(quantity=each) for each in both or [None]
+    )
     parted = found.loc[found["clients"] != "all", "group"]
-    return found.loc[found["group"].isin(parted), [*OF_PARTS]]
+    found = found.loc[found["group"].isin(parted)]
+    if "embedding" not in there:
+        return found[[*OF_PARTS]]
+    return found.loc[found["count"] > 0, [OF_PARTS[0], "quantity", *OF_PARTS[1:]]]
 
 
 def binned(study: Study, group: str | None = None) -> pd.DataFrame:
@@ -216,16 +230,39 @@ def measured(study: Study) -> pd.DataFrame:
     return joined(study, "clients").join(uses, on=["run", "client"])
 
 
-def exact(table: pd.DataFrame, quantity: str | None = None) -> tuple[float, float]:
+def client_mean(
+    study: Study, group: str, client: int, quantity: str, *, steady: bool = False
+) -> float:
+    """Returns a client's mean, as `by_client`: of whole runs or without their start."""
+    own, ages = measured(study), binned(study, group)
+    own = own.loc[(own["group"] == group) & (own["client"] == client)]
+    if not steady:
+        return exact(own, quantity)[0]
+    mine = (ages["client"] == client) & (ages["quantity"] == quantity)
+    return _steady_mean(own, ages.loc[mine], quantity)
+
+
+def _steady_mean(own: pd.DataFrame, ages: pd.DataFrame, quantity: str) -> float:
+    """Returns the exact mean without what was counted in the starts of runs.
+
+    These are in bins, most of which hold one integer, as little is stale in a start.
+    """
+    start = ages.loc[ages["start"]]
+    early, total = int(start["count"].sum()), float(own[WEIGHTS[quantity]].sum())
+    if total <= early:
+        return float("nan")
+    of_start = mean(start) * early if early else 0.0
+    return (exact(own, quantity)[0] * total - of_start) / (total - early)
+
+
+def exact(table: pd.DataFrame, quantity: str) -> tuple[float, float]:
     """Returns mean and maximum of a staleness, commits; NaN where none was measured.
 
     They are not of histograms, whose bins hold several integers each.
     """
-    of_embeddings = "embedding_staleness_mean" in table and bool(
-        table["embedding_staleness_mean"].notna().any()
-    )
-    quantity = quantity or ("embedding" if of_embeddings else "contribution")
     name = "embedding_staleness" if quantity == "embedding" else "staleness"
+    if f"{name}_mean" not in table:
+        return float("nan"), float("nan")
     weight = table[WEIGHTS[quantity]].fillna(0)
     means = table[f"{name}_mean"]
     total = float(weight[means.notna()].sum())
@@ -253,7 +290,7 @@ def staleness_law(study: Study, group: str) -> Law | None:
 
     Source: VAFL, equation 3 (V-07).
     """
-    own = _own_law(study, group)
+    own = _own_law(study, group, default_quantity(binned(study, group)))
     if own is None:
         return None
 
@@ -265,11 +302,10 @@ def staleness_law(study: Study, group: str) -> Law | None:
     return law
 
 
-def _own_law(study: Study, group: str) -> Callable[[int], Any] | None:
+def _own_law(study: Study, group: str, quantity: str) -> Callable[[int], Any] | None:
     """Returns `staleness_law` as laws of SciPy, which have exact means."""
     table = binned(study, group)
     of_group = [run for run in study.manifest["runs"] if run["label"] == group]
-    quantity = default_quantity(table)
     table = table.loc[table["quantity"] == quantity]
     steady = set(table.loc[~table["start"], "run"])
     if not steady or steady != set(table["run"]):

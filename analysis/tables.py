@@ -50,6 +50,8 @@ COMMENT = 86
 """Letters of a line of a comment."""
 LONG, WIDTH = 30, 10
 """Letters from which a column's words are broken, and of a line of a heading."""
+AGES = {"staleness": "contribution", "embedding age": "embedding"}
+"""Quantities of the table `staleness`, by columns."""
 BROKEN = 0.6
 """Part of a line that columns with broken words share."""
 
@@ -84,10 +86,11 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     Returns:
         Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and
         `... after ...` (`Cell`, means with intervals); where privacy is accounted for,
-        `ε` (the largest of a client, and whether it is proved); `staleness` and `MB`,
+        `ε` (the largest of a client, and whether it is proved); `staleness` of
+        contributions, where others use stored embeddings their `embedding age`, `MB`,
         `contributions` where a commit may apply several, `commits`, and the clients'
         energy where they have powers (numbers, means over replicates);
-        `largest staleness`, and what ε `protects`.
+        `largest staleness` and `largest embedding age`, and what ε `protects`.
 
     Raises:
         StudyError: No run has ended, or a table is damaged.
@@ -115,17 +118,22 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         ]
     private = _privacy(study, known)
     columns |= {name: private.pop(name) for name in ("ε",) if name in private}
-    stale = staleness(study).reindex(known)
-    columns["staleness"] = stale["mean"].tolist()
+    stale = {
+        name: staleness(study, quantity).reindex(known)
+        for name, quantity in AGES.items()
+    }
+    if stale["embedding age"].isna().all(axis=None):
+        del stale["embedding age"]
+    columns |= {name: each["mean"].tolist() for name, each in stale.items()}
     took = costs(study).loc[known]
     columns |= {str(name): took[name].tolist() for name in took}
-    columns["largest staleness"] = stale["max"].tolist()
+    columns |= {f"largest {name}": each["max"].tolist() for name, each in stale.items()}
     return pd.DataFrame(columns | private)
 
 
 def brief(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the columns of `results` that answer a study's question."""
-    details = ["largest staleness", "protects"]
+    details = ["embedding age", *(f"largest {name}" for name in AGES), "protects"]
     details += ["commits"] * ("contributions" in table)
     return table.drop(columns=details, errors="ignore")
 
@@ -167,15 +175,15 @@ def apply_several(study: Study) -> bool:
     return bool((made["contributions"] != made["commits"]).any())
 
 
-def staleness(study: Study) -> pd.DataFrame:
+def staleness(study: Study, quantity: str = "contribution") -> pd.DataFrame:
     """Returns mean and maximum staleness per group, commits; columns mean, max.
 
-    A mean over all contributions of the runs, those of their starts among them, or over
-    uses of stored embeddings where there are any.
+    A mean over all contributions of the runs, those of their starts among them; or, of
+    the quantity `embedding`, over uses of stored embeddings.
     NaN where nothing was measured.
     """
     table = measured(study)
-    rows = {g: exact(mine) for g, mine in table.groupby("group", sort=False)}
+    rows = {g: exact(mine, quantity) for g, mine in table.groupby("group", sort=False)}
     columns = pd.Index(["mean", "max"])
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 

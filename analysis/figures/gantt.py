@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 from ..clients import are_named, names, of_run
 from ..facts import Entry
 from ..frames import Study
+from ..staleness import mean as mean_of_bins
 from . import layout, style
 from .facets import spread
 from .staleness import draw_histogram
@@ -157,7 +158,8 @@ def staleness(
             low = frame["staleness"]
             law, mean = laws.get(group), means.get(group)
             bins = frame.assign(low=low, high=low + 1)
-            said = draw_histogram(axes, bins, looks[group].color, law)
+            own = mean_of_bins(bins)
+            said = draw_histogram(axes, bins, looks[group].color, own, law)
             if law is None and mean is not None:
                 axes.axvline(mean, color=style.INK, lw=3.5, alpha=0.3, zorder=2)
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from ...simulator.files.study import StudyError
 from .. import clients, staleness
 from ..frames import Study, groups, runs
+from ..statistics import short
 from . import facets, layout, style
 from .files import plain
 
@@ -88,8 +89,9 @@ def staleness_histogram(
         steady = law is not None
         for axes, client, name in zip(every, shown, names, strict=True):
             frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            mean = draw_histogram(axes, frame, color, law and law(client))
-            axes.set_title(f"{style.text(name, 26)}\n{mean}", fontsize=small)
+            mean = staleness.client_mean(study, group, client, quantity, steady=steady)
+            words = draw_histogram(axes, frame, color, mean, law and law(client))
+            axes.set_title(f"{style.text(name, 26)}\n{words}", fontsize=small)
         after = ", after the start" if steady else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
         figure.supylabel("Density (per commit)", fontsize=middle)
@@ -104,9 +106,10 @@ def draw_histogram(
     axes: Axes,
     frame: pd.DataFrame,
     color: str,
+    mean: float,
     law: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> str:
-    """Draws bins, their mean and a law; each bar stands on the integers of its bin.
+    """Draws bins, a mean and a law; each bar stands on the integers of its bin.
 
     Returns:
         The mean, and the fraction of the distribution above the axis' last value.
@@ -118,15 +121,14 @@ def draw_histogram(
     edges, densities, shown = _bars(frame)
     axes.stairs(densities, edges - 0.5, fill=True, color=color, alpha=0.6, zorder=2)
     axes.set_ylim(bottom=0)
-    middle = staleness.mean(frame)
-    axes.axvline(middle, color=style.ink(), ls=":", lw=1.2, zorder=3)
+    axes.axvline(mean, color=style.ink(), ls=":", lw=1.2, zorder=3)
     right = edges[shown]
     axes.set_xlim(min(-0.5, edges[0] - 0.5), right - 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     if right == edges[-1]:
-        return f"mean {middle:.3g}"
+        return f"mean {short(mean)}"
     beyond = 100 * float(np.sum((densities * np.diff(edges))[shown:]))
-    return f"mean {middle:.3g}; {beyond:.1g} % > {right - 1:g}"
+    return f"mean {short(mean)}; {beyond:.1g} % > {right - 1:g}"
 
 
 def _bars(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, int]:

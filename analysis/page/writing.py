@@ -148,7 +148,9 @@ def _tables(study: Study) -> Iterator[dict[str, object]]:
     if notes := choices.notes(study):
         yield _table(choices.TITLE.capitalize(), choices.table(study), notes)
     if (fast := speeds.table(speeds.by_run(study))) is not None:
-        yield _table(speeds.TITLE.capitalize(), fast, [speeds.NOTE])
+        yield _table(
+            speeds.TITLE.capitalize(), fast, [f"{speeds.WHOLE}; {speeds.NOTE}"]
+        )
     if len(divided := staleness.divided(study)):
         yield _table("Staleness (server updates) by client group", divided)
 

@@ -5,8 +5,9 @@ record, or by `tally_of_summary` where a timeline kept statistics alone. Measure
 taken from their three frames:
 
 - `runs`: row per run, the columns of `frames.runs`; `start_s`, virtual seconds at which
-  its start is over, NaN if it never is; `made`, commits by then; `waiting_s` and
-  `queued_s` of the contributions after it, and of how many of them they are known,
+  its start is over, NaN if it never is; `made`, commits by then; `first_s` and
+  `last_s`, times of the last of these commits (0 if none) and of the run; `waiting_s`
+  and `queued_s` of the contributions after it, and of how many of them they are known,
   `waits` and `queues`; `missed` starts of jobs; and how many jobs had each outcome, in
   a column of its name.
 - `ages`: how often contributions were so stale: columns run, `start` (whether it was in
@@ -89,6 +90,8 @@ def tally(
             dict(zip(Outcome.__members__, outcomes.tolist(), strict=True))
             | {
                 "made": int(applied["commit"][early].max(initial=0)),
+                "first_s": applied["applied_time"][early].max(initial=0),
+                "last_s": applied["applied_time"].max(initial=0),
                 "missed": int((happened["incident"] == "MISSED").sum()),
                 "waiting_s": known["waiting"].sum(),
                 "waits": known["waiting"].size,
@@ -125,6 +128,8 @@ def tally_of_summary(study: Study) -> Counts:
         outcomes = {name: told["outcomes"].get(name, 0) for name in Outcome.__members__}
         start_s = np.nan if told["start_s"] is None else told["start_s"]
         row = {"start_s": start_s, "made": told["start_commits"]}
+        row["first_s"] = told.get("first_s", told["start_s"] or 0.0)
+        row["last_s"] = told.get("last_s", np.nan)  # not known of earlier versions
         row |= {"waiting_s": told["waiting_s"], "waits": number}
         row |= {"queued_s": told.get("queued_s", np.nan), "queues": number}
         rows.append(outcomes | row | {"missed": told.get("missed", 0)})
@@ -137,6 +142,9 @@ def tally_of_summary(study: Study) -> Counts:
 
 def by_run(runs: pd.DataFrame, ages: pd.DataFrame) -> pd.DataFrame:
     """Measures each run.
+
+    Rates are from commit to commit: from the last one of the start, or from time 0, to
+    the last one of the run. What is left of the run then has no end that is known.
 
     The mean number waiting at the server, arrivals that are being served among them,
     follows by Little's law: the sum of waiting times over the duration in which jobs
@@ -156,8 +164,9 @@ def by_run(runs: pd.DataFrame, ages: pd.DataFrame) -> pd.DataFrame:
         seconds = float(run["virtual_s"]) - since or np.nan
         staleness, later = _staleness(of_run.get(run["run"], ages.iloc[:0]))
         row = {name: run[name] for name in ("run", "group", "start_s")}
-        row["commits_per_s"] = (run["commits"] - run["made"]) / seconds
-        row |= {"contributions_per_s": later / seconds} | staleness
+        between = run["last_s"] - run["first_s"] or np.nan
+        row["commits_per_s"] = (run["commits"] - run["made"]) / between
+        row |= {"contributions_per_s": later / between} | staleness
         ended = sum(run[end] for end in ENDS) or np.nan
         row |= {end.lower(): run[end] / ended for end in ENDS}
         row["waiting_mean"] = run["waiting_s"] / (run["waits"] or np.nan)

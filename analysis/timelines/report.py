@@ -188,7 +188,8 @@ OUTPUTS = (
     "Means over replicates; in brackets the closed form of the steady state, where one "
     "is known. Speed, staleness, waiting and use are measured after the start of each "
     "run, when the jobs that first filled the system have ended, or over the whole run "
-    "where they have not; maxima, shares, counts and waves are of all of it."
+    "where they have not, speed up to the last server update; maxima, shares, counts "
+    "and waves are of all of it."
 )
 """The measured quantities, for a report."""
 

@@ -44,8 +44,12 @@ class StudyProgress(NamedTuple):
             return ""
         at = f" (at {shortened(one_line(self.at), LONGEST_LABEL)})" if self.at else ""
         failed = f", {self.failed} failed" if self.failed else ""
-        most = "at most " if self.at_most else ""
-        return f"{self.ended} of {most}{self.runs} runs{failed}{at}"
+        return f"{self.ended} of {self.bound}{self.runs} runs{failed}{at}"
+
+    @property
+    def bound(self) -> str:
+        """Words before what there may be less of."""
+        return "at most " if self.at_most else ""
 
 
 class Speed:
@@ -76,5 +80,5 @@ class Speed:
             said.append(f"{commits.speed:{digits}} commits/s in all")
         if LEAST_PART <= now.fraction < 1 and part.time_remaining is not None:
             left = dt.timedelta(seconds=part.time_remaining)
-            said.append(f"about {left} left")
+            said.append(f"{now.bound}about {left} left")
         return ", ".join(filter(None, said))

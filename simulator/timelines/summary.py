@@ -85,13 +85,14 @@ class Counts:
         busy: Seconds in which each client computes.
         counts: Contributions of each group of clients by their staleness.
         made: Largest version that one of them is part of.
+        latest_s: When the last of them was applied.
     """
 
     def __init__(self, num_clients: int, num_groups: int) -> None:
         self.contributions, self.ages = np.zeros((2, num_clients), np.int64)
         self.waiting, self.queued, self.busy = np.zeros((3, num_clients))
         self.counts = np.zeros((num_groups, 1024), np.int64)
-        self.made = 0
+        self.made, self.latest_s = 0, 0.0
 
     def add(
         self,
@@ -100,6 +101,7 @@ class Counts:
         waiting: Float[np.ndarray, " n"],
         queued: Float[np.ndarray, " n"],
         commit: Int[np.ndarray, " n"],
+        applied_s: Float[np.ndarray, " n"],
         group: Int[np.ndarray, " K"] | None,
     ) -> None:
         """Adds contributions; `group` is each client's, None if they are one."""
@@ -108,6 +110,7 @@ class Counts:
         _add(self.waiting, client, waiting)
         _add(self.queued, client, queued)
         self.made = max(self.made, int(commit.max()))
+        self.latest_s = max(self.latest_s, float(applied_s.max()))
         size = self.counts.shape[1]
         if (largest := int(age.max())) >= size:
             size = 2 ** (largest + 1).bit_length()
@@ -121,6 +124,7 @@ class Counts:
         for name in ("contributions", "ages", "waiting", "queued", "busy"):
             getattr(self, name)[some] += getattr(other, name)[some]
         self.made = max(self.made, other.made)
+        self.latest_s = max(self.latest_s, other.latest_s)
         size = other.counts.shape[1]
         if size > self.counts.shape[1]:
             self._widen(size)
@@ -223,6 +227,8 @@ class Summary:
         return {
             "start_s": None if np.isnan(self.over) else self.over,
             "start_commits": self.of_start.made,
+            "first_s": self.of_start.latest_s,
+            "last_s": max(self.of_start.latest_s, self.later.latest_s),
             "outcomes": {outcome.name: count for outcome, count in outcomes if count},
             "waiting_s": float(self.later.waiting.sum()),
             "queued_s": float(self.later.queued.sum()),
@@ -294,7 +300,8 @@ class Summary:
         np.maximum.at(self._largest, jobs.client, age)
         waiting = jobs.applied_time - jobs.arrived_time
         queued = jobs.begun_time - jobs.read_time
-        part.add(jobs.client, age, waiting, queued, jobs.commit, self._group)
+        commit, applied_s = jobs.commit, jobs.applied_time
+        part.add(jobs.client, age, waiting, queued, commit, applied_s, self._group)
 
     def _compute(self, jobs: Jobs, computed: Float[np.ndarray, " J"]) -> None:
         """Adds the time of computing; NaN adds nothing."""

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from stalesim.simulator.catalogue.laws.choosing import Series, fit_alone
+from stalesim.simulator.catalogue.laws.choosing import (
+    Series,
+    choose,
+    fit_alone,
+    fit_each,
+    halve,
+)
 from stalesim.simulator.scenario.reading import loads_any
 from stalesim.simulator.world.laws.base import Draws, Population
 from stalesim.simulator.world.streams import Streams
@@ -36,6 +42,20 @@ def test_autoregression_is_found_with_its_noise_and_marginal_law() -> None:
     assert abs(np.log(fit.law["of"]["scale"] / 5)) < 4 * 0.3 / np.sqrt(n)
     assert fit.gains["autoregressive"] > 0.2
     assert fit.errors["chosen"] < fit.errors["independent fit"]
+
+
+def test_a_client_that_ends_early_has_halves_of_its_own() -> None:
+    law = "{law: autoregressive, of: {law: lognorm, s: 0.5}, correlation: 0.8}"
+    early, late = drawn(law, 400, 1), drawn(law, 400, 2)
+    late = Series(10 * late.start, 10 * late.seconds)  # ten times as long
+    few = Series(late.start[:30], late.seconds[:30])
+    halved = halve([early, late, few], 0.0)
+    assert [one and one.half for one in halved[::2]] == [200, None]
+    choose(halved)
+    measured = [MEASURED] * 3
+    found = fit_each([early, late, few], halved, measured, 0.0)
+    memory = [fit.memory for fit in found]
+    assert memory == ["autoregressive", "autoregressive", "independent"]
 
 
 def test_regimes_are_found() -> None:

@@ -197,6 +197,19 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     ]
 
 
+def test_the_time_left_of_runs_that_may_prove_needless_is_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, now = _mute(monkeypatch), [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.progress("study") as hear:
+        for second in range(31):
+            now[0] = float(second)
+            hear(StudyProgress(second / 100, second // 10, 10, at_most=True))
+    said = "study: 30 %, 3 of at most 10 runs, at most about 0:01:10 left\n"
+    assert file.getvalue() == said
+
+
 def test_the_time_left_is_told_once_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

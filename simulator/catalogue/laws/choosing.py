@@ -1,12 +1,12 @@
 """Laws of series: of durations in their order, with their memory.
 
 Memory is chosen by its predictions: every model of `prediction` is fitted to the first
-half in time, and must predict the second better than independence does, by a test of
-the gains. In a log with many clients some gain by chance. All tests of a stage are
-therefore corrected together: at most `LEVEL` of logs without memory show any, and at
-most that share of the memory found is false. The best is fitted to all; then its
-marginal law is, by `fitting`, with a test that may reject it. After a rejection the
-measured values remain.
+half in time (of the log, or of a series that begins late or ends early), and must
+predict the second better than independence does, by a test of the gains. In a log with
+many clients some gain by chance. All tests of a stage are therefore corrected together:
+at most `LEVEL` of logs without memory show any, and at most that share of the memory
+found is false. The best is fitted to all; then its marginal law is, by `fitting`, with
+a test that may reject it. After a rejection the measured values remain.
 
 Source: Benjamini and Hochberg, Controlling the False Discovery Rate (Journal of the
 Royal Statistical Society B 1995).
@@ -151,6 +151,8 @@ def fit_alone(one: Series, measured: dict[str, object], grain: float) -> SeriesF
 def halve(every: Sequence[Series], grain: float) -> list[Halved | None]:
     """Fits the models to the first half in time of each series of a stage.
 
+    A series with few durations in a half of all time is halved by itself.
+
     Returns:
         The fits; None where nothing can be fitted.
     """
@@ -165,8 +167,10 @@ def _halved(one: Series, middle: float, grain: float) -> Halved | None:
     if seconds.size < 2 * FEWEST or np.ptp(seconds) <= grain or seconds.min() <= 0:
         return None
     half = int(np.searchsorted(one.start, middle))
+    if min(half, seconds.size - half) < FEWEST:
+        half = seconds.size // 2
     logs = np.log(spread(seconds, np.random.default_rng(0)))
-    if min(half, seconds.size - half) < FEWEST or logs[:half].std() < 1e-9:
+    if logs[:half].std() < 1e-9:
         return None
     return Halved(logs, half)
 

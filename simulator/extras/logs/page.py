@@ -26,12 +26,13 @@ BASELINES = ("resampling", "independent fit", "chosen")
 """Forecasts that are compared with a constant mean."""
 WORDS = """\
 Memory is chosen by what it predicts: each model is fitted to the first half in
-time and predicts every duration of the second from all before it. `nats` are log-
+time and predicts every duration of the second from all before it. A client with
+fewer than 20 durations in a half of the log has halves of its own. `nats` are log-
 likelihood a job above independence; a model must be above 0 by Student's test at 1
 %. Errors are continuous ranked probability scores in seconds, the less the better:
 of the mean, of resampling, of an independent fit, and of what was chosen. A law
-that its test refuses (p < 0.01) is replaced by the values that were measured, as a
-marginal law."""
+that its test refuses (p < 0.01), or that too few independent values can test, is
+replaced by the values that were measured, as a marginal law: `refused` says why."""
 
 
 def table(fits: "Fits") -> pd.DataFrame:

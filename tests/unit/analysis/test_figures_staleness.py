@@ -12,6 +12,7 @@ from stalesim.analysis import figures, frames, staleness, tables
 from stalesim.analysis.figures import report
 from stalesim.analysis.figures.staleness import draw_histogram
 from stalesim.analysis.figures.tails import tail
+from stalesim.analysis.staleness import WEIGHTS
 from stalesim.simulator.catalogue.algorithms.vafl.part import Vafl
 from stalesim.simulator.files.study import StudyError
 from stalesim.simulator.parts.base import tag
@@ -63,6 +64,7 @@ def test_histograms_of_many_clients_of_no_staleness_and_of_nothing() -> None:
     study = Fake(("async", "central"))
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(low=0, high=1, quantity="contribution")
+    study.tables["clients"]["staleness_mean"] = 0.0
     figure = figures.staleness_histogram(study, "async")
     assert titles_of(figure)[0] == "client 1\nmean 0"
     assert figure.get_supxlabel() == "Staleness of client updates (server updates)"
@@ -73,7 +75,8 @@ def test_histograms_of_many_clients_of_no_staleness_and_of_nothing() -> None:
 def test_bars_that_are_wider_than_a_commit_are_densities() -> None:
     bins = {"low": np.arange(1000), "high": np.arange(1, 1001), "count": 1}
     axes: Any = Figure().add_subplot()
-    assert draw_histogram(axes, pd.DataFrame(bins), "k") == "mean 500"
+    assert draw_histogram(axes, pd.DataFrame(bins), "k", 499.5) == "mean 499.5"
+    assert draw_histogram(axes, pd.DataFrame(bins), "k", 1303.2) == "mean 1303"
     values, edges, _ = axes.patches[0].get_data()
     assert edges.size < 50
     np.testing.assert_allclose(values, 1e-3)
@@ -126,6 +129,12 @@ def test_staleness_laws_of_exponential_clients(
     means = sum(rates) / np.array(rates) - 1 + first
     table = staleness.by_client(study)
     assert table["theory"].to_numpy() == pytest.approx(means)
+    # Each quantity has its own law where both are measured.
+    both = pd.concat([study.tables["staleness"].assign(quantity=q) for q in WEIGHTS])
+    study.tables["staleness"] = both
+    of_work = staleness.by_client(study, "async", "contribution")["theory"]
+    assert of_work.to_numpy() == pytest.approx(sum(rates) / np.array(rates) - 1)
+    study.tables["staleness"] = both.loc[both["quantity"] == quantity]
     for run in study.manifest["runs"]:
         run["variant"] = "all"
     assert staleness.by_client(study, "all")["mean"].equals(table["mean"])
@@ -220,7 +229,7 @@ def test_rows_of_clients_have_their_groups() -> None:
     assert set(table["variant"]) == {"async", "sync"}
     parted = staleness.by_client_group(study)
     assert parted["clients"].tolist() == ["all", "fast (1)", "slow (2)"] * 2
-    whole = tables.staleness(study).loc[["async", "sync"], "mean"].tolist()
+    whole = tables.staleness(study, "embedding").loc[["async", "sync"], "mean"].tolist()
     assert parted["mean"].tolist()[::3] == pytest.approx(whole)
     assert "client_group" not in frames.joined(Fake(("async",)), "staleness")
     assert "client_group" not in frames.joined(study, "evaluations")

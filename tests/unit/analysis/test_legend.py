@@ -38,10 +38,17 @@ def test_results() -> None:
     mean, low, high = t_interval(values.to_numpy())
     assert table.loc["async", "final test accuracy"][:3] == (mean, low, high)
     # 10,000 ages a client of means 2, 3, 4; the standard error of their mean is 0.02
-    found = tables.staleness(study).loc["async"]
+    found = tables.staleness(study, "embedding").loc["async"]
     assert found["mean"] == pytest.approx(3, abs=0.06)
-    for column, known in (("staleness", "mean"), ("largest staleness", "max")):
-        assert table.loc["async", column] == found[known]
+    assert "Embedding age" in legend.legend(study)
+    shown = {
+        "embedding age": found["mean"],
+        "largest embedding age": found["max"],
+        "staleness": 1.5,
+        "largest staleness": 7,  # of contributions
+    }
+    for column, value in shown.items():
+        assert table.loc["async", column] == value
         assert math.isnan(table.loc["central", column])
     assert table.loc["async", "commits"] == 250
     assert table.loc["async", "MB"] == pytest.approx(250.25)  # 250 * 1.001
@@ -92,8 +99,7 @@ def test_results_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for run in study.manifest["runs"]:
         run |= {"commits": 20_000, "stop": "commits"}
     study.manifest["scenario"]["stop"]["target"] = None
-    stale = study.tables["clients"]
-    stale["embedding_staleness_mean"], stale["embedding_staleness_max"] = 1036.31, 8191
+    study.tables["clients"]["staleness_mean"] = 1036.31
     console = Console(width=80, record=True, file=io.StringIO())
     monkeypatch.setattr(printing, "out", console)
     results = tables.plain(tables.brief(tables.results(study)))
@@ -115,7 +121,8 @@ def test_staleness_is_weighed_by_uses() -> None:
     study.tables["staleness"] = pd.concat(
         [histogram_of(0, 0, often), histogram_of(0, 1, seldom)]
     )
-    assert tables.staleness(study).loc["async"].tolist() == [4, 10]
+    ages = tables.staleness(study, "embedding").loc["async"]
+    assert ages.tolist() == [4, 10]
     contributions = study.tables["clients"].assign(
         num_applied=[30, 10], staleness_mean=[1.0, 5.0], staleness_max=[2, 9]
     )

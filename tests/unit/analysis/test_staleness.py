@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import stalesim
-from stalesim.analysis import staleness, timelines
+from stalesim.analysis import frames, staleness, timelines
 from stalesim.simulator.cli import app
 from stalesim.simulator.parts.errors import StudyError
 
@@ -62,6 +62,21 @@ def test_a_timeline_is_as_stale_as_its_study(folder: Path, look: Any) -> None:
     pd.testing.assert_frame_equal(found, look(study), check_dtype=False)
     with pytest.raises(StudyError, match="record: summary"):
         look(stalesim.load(folder / "summary"))
+
+
+@pytest.mark.parametrize("name", ["run", "timeline"])
+def test_the_steady_mean_is_of_the_jobs_after_the_start(
+    folder: Path, name: str
+) -> None:
+    jobs = frames.jobs(stalesim.load(folder / "timeline"))
+    jobs = jobs.loc[jobs["outcome"] == "APPLIED"]
+    first = jobs.groupby(["run", "client"])["commit"].min().groupby("run").max()
+    later = jobs.loc[jobs["commit"] > jobs["run"].map(first)]
+    found = staleness.by_client(stalesim.load(folder / name)).set_index("client")
+    for column, mine in (("mean", jobs), ("steady mean", later)):
+        wanted = mine.groupby("client")["staleness"].mean().astype(float)
+        assert found[column].tolist() == pytest.approx(wanted.tolist()), column
+    assert (found["mean"] != found["steady mean"]).all()
 
 
 def test_a_timeline_has_the_laws_of_its_clients(folder: Path) -> None:

@@ -61,6 +61,12 @@ def test_captions_say_how_closely_times_are_known() -> None:
     said = "to test_accuracy 0.7; median [range (75 % interval)]; resolution 1 s"
     assert f"{said} (between evaluations); {MIDDLE};" in legend.caption(curves())
     assert "After" not in legend.caption(curves())
+    # Of two replicates one was seen at 0.7 at 2 s, the other never: > 1, not > 2.
+    half = Curves({"a": [[0.1, 0.2, 0.8], [0.1, 0.2, 0.3, 0.4]], "b": [[0.9], [0.9]]})
+    half.manifest["scenario"]["stop"]["target"] = {"test_accuracy": 0.7}
+    assert tables.plain(tables.results(half)).iloc[0, 1] == "> 1 (1/2)"
+    said = "after >: half or more did not reach it; the middle one had not by then"
+    assert said in legend.legend(half)["Time"]
     earlier = "up and down. After 1.5 s: as evaluated at 1 s."
     assert earlier in legend.caption(curves(), [1.5])
     assert "exact binomial ranks" in legend.method(curves())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from stalesim.analysis import curves, targets
+from stalesim.analysis import curves, figures, targets
 from stalesim.simulator.files.study import StudyError
 from tests.unit.analysis.studies import Curves, arrives
 
@@ -21,6 +21,21 @@ def test_mean_curve() -> None:
     assert frame["x"].iloc[-1] == 20_000_000
     for against in ("commits", "contributions", "epochs", "download_bytes"):
         assert curves.mean_curve(study, "a", against=against)["mean"].notna().all()
+
+
+def test_a_mean_curve_has_each_value_at_the_time_of_its_evaluation() -> None:
+    study = Curves({"a": [[0.1, 0.2, 0.4], [0.3, 0.6, 0.5, 0.7]]})
+    table = study.tables["evaluations"]
+    table["time"] = [0, 2, 4, 0, 2, 2.5, 5]
+    frame = curves.mean_curve(study, "a")
+    assert frame["x"].tolist() == [0, 2, 2.5, 4]
+    np.testing.assert_allclose(frame["mean"], [0.2, 0.4, 0.35, 0.45])
+    (line, *_) = figures.convergence(study).axes[0].get_lines()
+    np.testing.assert_array_equal(line.get_xdata(), frame["x"])
+    many = np.arange(3001) / 3001
+    frame = curves.mean_curve(Curves({"a": [many, many]}), "a")
+    assert (len(frame), frame["x"].iloc[-1]) == (curves.MOST_POINTS, 3000)
+    np.testing.assert_allclose(frame["mean"], frame["x"] / 3001)
 
 
 def test_mean_curve_without_those_that_diverged() -> None:

@@ -59,7 +59,7 @@ def of_run(**more: Any) -> pd.DataFrame:
 def test_a_run_is_measured() -> None:
     found = of_run().iloc[0]
     expected = {
-        "commits_per_s": 0.3,
+        "commits_per_s": 0.75,  # 3 until 4 s
         "staleness_mean": 2 / 3,  # 0, 1 and 1
         "staleness_50": 1,
         "staleness_max": 1,
@@ -185,6 +185,34 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
     after = table.groupby("client")["start"].shift(-1)
     assert np.isfinite(table["end"]).all()
     assert not (table["end"] > after + 1e-9).any()  # nobody does two things at once
+
+
+@pytest.mark.parametrize("keep", ["everything", "summary"])
+@pytest.mark.parametrize(
+    ("protocol", "commits_per_s", "contributions_per_s"),
+    [
+        ({"kind": "synchronous"}, 1 / 3, 4 / 3),
+        ({"kind": "buffered", "size": 2}, 2 / 3, 4 / 3),
+        (ASYNC, 4 / 3, 4 / 3),
+    ],
+)
+def test_the_end_of_a_run_between_two_commits_changes_no_rate(
+    protocol: dict[str, Any],
+    commits_per_s: float,
+    contributions_per_s: float,
+    keep: str,
+    tmp_path: Path,
+) -> None:
+    # All four clients end each job of 3 s at once, the last ones at 18 s.
+    clients = {"number": 4, "compute": {"law": "constant", "value": 3}}
+    world = {"clients": clients, "protocol": protocol, "record": keep}
+    seen = view(recorded(tmp_path, **world, stop={"time": 20}))
+    found = seen.by_run.iloc[0]
+    assert found["start_s"] == 3
+    assert found["commits_per_s"] == commits_per_s
+    assert found["contributions_per_s"] == contributions_per_s
+    known = seen.forms["base"].of_run
+    assert found[[*SPEED]].tolist() == pytest.approx([known[name] for name in SPEED])
 
 
 def test_the_law_of_staleness_is_drawn_where_it_is_known(tmp_path: Path) -> None:
