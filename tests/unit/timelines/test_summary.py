@@ -44,7 +44,7 @@ def test_starts_of_an_open_system_that_were_missed_are_shown(tmp_path: Path) -> 
         found = dict(report.tables(seen))
         (title,) = (title for title in found if "missed" in title)
         cells = found[title].to_dict("records")
-        assert cells == [{"run": "base", "started": "4", "missed": "2"}]
+        assert cells == [{"variant": "base", "started": "4", "missed": "2"}]
     incidents = views[0].incidents
     missed = incidents.loc[incidents["incident"] == "MISSED", "time"]
     assert missed.tolist() == [3, 6]
@@ -118,5 +118,7 @@ WORLD = {
 def test_a_table_that_was_left_out_is_asked_for_in_vain(tmp_path: Path) -> None:
     study = record(WorldScenario.model_validate(WORLD), tmp_path / "out")
     assert is_summary(study.manifest)
-    with pytest.raises(StudyError, match="there is no table jobs, since the scenario"):
+    with pytest.raises(
+        StudyError, match="there is no table jobs, because the scenario"
+    ):
         study.table("jobs")
