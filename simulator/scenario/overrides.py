@@ -1,6 +1,6 @@
 """Overrides of single entries from the command line: `-s dotted.key=value`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import getitem
 
@@ -8,7 +8,8 @@ from ..parts.base import LocatedError
 from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
-from .study import replace
+from .setting import Varied
+from .study import replace, swept_over
 from .synonyms import Synonyms
 
 Places = dict[Keys, Mark | str]
@@ -59,11 +60,32 @@ def apply(
         del places[known]
     for depth in range(1, len(keys) + 1):
         places.setdefault(keys[:depth], where)
+    places |= dict.fromkeys(_entries(value, keys), where)
     # A null inside a variant is part of it: it removes an entry of the base.
     of_variant = keys[0] == "variants" and (len(keys) > 2 or value is not None)
     if value == {}:
         tree = replace(tree, keys, None)
     return replace(tree, keys, value, nulls_remove=not of_variant)
+
+
+def refuse_swept(scenario: Varied, places: Places) -> None:
+    """Refuses an override of a value that the sweep replaces in every run.
+
+    Raises:
+        ScenarioError: There is one.
+    """
+    tree = scenario.model_dump(mode="json", exclude_unset=True)
+    for keys, where in places.items():
+        inner: object = tree
+        for key in keys:
+            inner = inner.get(key) if isinstance(inner, Mapping) else None
+        if isinstance(where, tuple) or inner is None or isinstance(inner, Mapping):
+            continue
+        for key in swept_over(scenario, replace({}, keys, inner)):
+            raise ScenarioError(
+                f"{where} must be left out where {key} is swept, which would replace "
+                f"it; change the sweep instead: sweep={{...}}, or sweep=null for none"
+            )
 
 
 def place_of(keys: Keys, places: Places, name: str) -> str:
@@ -107,6 +129,13 @@ def _changed_kind(keys: Keys, places: Places) -> str | None:
         return None
     changed = (places.get((*keys[:-1], tag)) for tag in TAGS if keys[-1] != tag)
     return next((place for place in changed if isinstance(place, str)), None)
+
+
+def _entries(value: object, keys: Keys) -> Iterator[Keys]:
+    """Yields the places of the entries of a mapping, at any depth."""
+    for key, each in value.items() if isinstance(value, Mapping) else ():
+        yield (*keys, key)
+        yield from _entries(each, (*keys, key))
 
 
 def _split(key: str) -> tuple[str, ...]:

@@ -208,6 +208,7 @@ def _placed(
         rank = partial(overrides.rank_of, places=places)
         found = mistakes(error, tree, kind, rank)
     else:
+        overrides.refuse_swept(scenario, places)
         return scenario
     lines = [
         f"{overrides.place_of(keys, places, name)}: {words.written(message)}"

@@ -224,14 +224,16 @@ def simulate(
     """
     if replicates is not None:
         replace = {**(replace or {}), "replicates": replicates}
+    places: overrides.Places = {}
     for key, value in (replace or {}).items():
         text = json.dumps(value, default=np.generic.item)
         scenario = overrides.apply(
-            _entries(scenario), f"{key}={text}", {}, Synonyms(Scenario)
+            _entries(scenario), f"{key}={text}", places, Synonyms(Scenario)
         )
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = scenario_from(scenario)
+    overrides.refuse_swept(scenario, places)
     objects = {"model": model, "loss": loss, "server": server}
     objects |= {"work": work, "weights": weights, "evaluate": evaluate}
     if any(each is not None for each in objects.values()):

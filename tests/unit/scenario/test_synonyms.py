@@ -113,7 +113,8 @@ def test_every_word_is_read_and_stored_as_ours() -> None:
     ],
 )
 def test_overrides_have_either_word(theirs: str, ours: str) -> None:
-    assert loads(OURS, "it", [theirs]) == loads(THEIRS, "it", [ours])
+    alone = ["claims=null", "sweep={}"]
+    assert loads(OURS, "it", [*alone, theirs]) == loads(THEIRS, "it", [*alone, ours])
 
 
 def test_a_word_is_read_where_only_a_later_kind_has_it() -> None:
