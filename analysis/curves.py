@@ -34,7 +34,9 @@ def mean_curve(
         study: Study, finished or not.
         group: Group of runs.
         metric: Column of the table `evaluations`.
-        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
+        against: Count on the axis: `time`, `commits`, `contributions`, `epochs`,
+            `rounds`, `messages`, `upload_bytes`, `download_bytes`, `bytes`, `epsilon`,
+            `joules`, or a part of the time, `computation_s` or `communication_s`.
         points: Number of points of the grid.
 
     Returns:

@@ -1,6 +1,6 @@
 """Overrides of single entries from the command line: `-s dotted.key=value`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
 
@@ -60,7 +60,6 @@ def apply(
         del places[known]
     for depth in range(1, len(keys) + 1):
         places.setdefault(keys[:depth], where)
-    places |= dict.fromkeys(_entries(value, keys), where)
     # A null inside a variant is part of it: it removes an entry of the base.
     of_variant = keys[0] == "variants" and (len(keys) > 2 or value is not None)
     if value == {}:
@@ -70,6 +69,8 @@ def apply(
 
 def refuse_swept(scenario: Varied, places: Places) -> None:
     """Refuses an override of a value that the sweep replaces in every run.
+
+    An override by a mapping may have such a value, without which it is not valid.
 
     Raises:
         ScenarioError: There is one.
@@ -129,13 +130,6 @@ def _changed_kind(keys: Keys, places: Places) -> str | None:
         return None
     changed = (places.get((*keys[:-1], tag)) for tag in TAGS if keys[-1] != tag)
     return next((place for place in changed if isinstance(place, str)), None)
-
-
-def _entries(value: object, keys: Keys) -> Iterator[Keys]:
-    """Yields the places of the entries of a mapping, at any depth."""
-    for key, each in value.items() if isinstance(value, Mapping) else ():
-        yield (*keys, key)
-        yield from _entries(each, (*keys, key))
 
 
 def _split(key: str) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from ..parts.errors import (
     LONGEST,
     TAGS,
     ScenarioError,
+    advice,
     documented,
     printed,
     shortened,
     shown,
-    suggestion,
 )
 from ..parts.messages import first_error
 from ..problem.data.parts import OF_REPLICATE
@@ -324,7 +324,7 @@ def _points(
         if key not in (grid.ZIPPED, grid.RANDOM) and key.split(".")[0] not in known:
             raise VariantError(
                 f"{'.'.join((*place, 'sweep', key))} is not a known key; "
-                f"{suggestion(key, known)}",
+                f"{advice(key, known, at_top=True)}",
                 (*place, "sweep", key),
             )
     try:

@@ -20,8 +20,8 @@ evaluate: {every: {commits: 5}}
 sweep:
   algorithm.step_size: {low: 0.01, high: 0.1}
 claims:
-  - higher: "base, step_size=high"
-    than: "base, step_size=low"
+  - higher: "base, learning_rate=high"
+    than: "base, learning_rate=low"
     metric: test_accuracy
     says: larger steps learn more
 """
@@ -49,9 +49,16 @@ def test_all_mistakes_are_of_one_class(folder: Path) -> None:
         lambda: study.best(),
         lambda: study.plot("test_acc"),
         lambda: stalesim.mean_curve(folder, "bsae"),
-        lambda: stalesim.staleness.histogram(study, "base, step_size=low", 99),
+        lambda: stalesim.staleness.histogram(study, "base, learning_rate=low", 99),
         lambda: stalesim.load(folder / "none"),
+        lambda: stalesim.load(3),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.read({}),  # pyright: ignore[reportArgumentType]
         lambda: stalesim.simulate("none.yaml"),
+        lambda: stalesim.simulate(None),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.simulate("quickstart", jobs=-3),
+        lambda: stalesim.simulate("quickstart", replace="seed=5"),  # pyright: ignore
+        lambda: stalesim.tune(3),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.compare("quickstart"),
     ):
         with pytest.raises(stalesim.UserError):
             mistake()
