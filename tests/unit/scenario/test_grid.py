@@ -117,8 +117,8 @@ def test_swept_values_may_have_names() -> None:
     }
     runs = expand(study(replicates=1, sweep=sweep))
     assert [run.label for run in runs[:2]] == [
-        "base, compute=exponential, step_size=low, time=1",
-        "base, compute=exponential, step_size=high, time=2",
+        "base, compute=exponential, learning_rate=low, time=1",
+        "base, compute=exponential, learning_rate=high, time=2",
     ]
     assert runs[-1].parameters["clients.compute"] == "Pareto 1.5"
     assert runs[-1].scenario.clients.compute.parameters == {"b": 1.5}
