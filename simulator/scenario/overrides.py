@@ -79,7 +79,7 @@ def refuse_swept(scenario: Varied, places: Places) -> None:
     for keys, where in places.items():
         inner: object = tree
         for key in keys:
-            inner = inner.get(key) if isinstance(inner, Mapping) else None
+            inner = inner.get(str(key)) if isinstance(inner, Mapping) else None
         if isinstance(where, tuple) or inner is None or isinstance(inner, Mapping):
             continue
         for key in swept_over(scenario, replace({}, keys, inner)):
