@@ -38,9 +38,10 @@ def mean_curve(
         study: Study, finished or not.
         group: Group of runs.
         metric: Column of the table `evaluations`.
-        against: Count on the axis, of `frames.COUNTED` or `phases.PHASES`.
-        points: Number of points of an even grid; by default the times of evaluations,
-            of which a curve takes 1,000 at most.
+        against: Count on the axis: `time`, `commits`, `contributions`, `epochs`,
+            `rounds`, `messages`, `upload_bytes`, `download_bytes`, `bytes`, `epsilon`,
+            `joules`, or a part of the time, `computation_s` or `communication_s`.
+        points: Number of points of the grid.
 
     Returns:
         Columns x, mean, low, high, replicates (that are averaged).

@@ -7,9 +7,9 @@ yields the fault and its remedy.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..simulator.scenario.claims import Claim
 from ..simulator.scenario.dialect import Keys
@@ -205,10 +205,16 @@ def evaluations(compared: Compared) -> Iterator[str]:
 def tuned(compared: Compared) -> Iterator[str]:
     """Yields a line where several values of an option are tried of one side alone."""
     for one, other in permutations(range(2)):
-        options = compared.sides[other].algorithm.model_dump()
+        tree = compared.sides[other].model_dump()
         for key in () if compared.tried[other] else compared.tried[one]:
-            option = key.split(".")[1]
-            if option in options and not compared.is_named(option):
+            *above, last = key.split(".")
+            inner: Any = tree
+            for part in above:
+                inner = inner.get(part) if isinstance(inner, Mapping) else inner
+            is_there = inner is not None and (
+                not isinstance(inner, Mapping) or last in inner
+            )
+            if is_there and not compared.is_named((*above, last)[1]):
                 yield (
                     f"{compared.names[one]} alone is swept over {key}, of which "
                     f"{compared.names[other]} has one value: sweep both, or tune both "

@@ -1,20 +1,17 @@
 """The reference of scenarios, from the schema of the classes: a page for each topic."""
 
-import ast
-import inspect
 import json
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from stalesim.simulator.parts.base import meanings
 from stalesim.simulator.parts.errors import documented
 from stalesim.simulator.scenario import dialect
 from stalesim.simulator.scenario.synonyms import Synonyms
@@ -190,7 +187,7 @@ class _Writer:
 
     def _rows(self, name: str) -> dict[str, str]:
         """Returns the lines of a class's keys."""
-        said = _attribute_docstrings(self._classes.get(name))
+        said = meanings(self._classes.get(name))
         schema, rows = self._definitions[name], {}
         for key, of in schema.get("properties", {}).items():
             if "const" not in of:
@@ -343,27 +340,3 @@ def _classes(*roots: type) -> dict[str, type]:
             found[one.__name__] = one
         left += one.__subclasses__()
     return found | {root.__name__: root for root in roots}
-
-
-def _attribute_docstrings(cls: type | None) -> dict[str, str]:
-    """Returns what stands under the attributes of a class and of those it inherits."""
-    found: dict[str, str] = {}
-    for one in reversed(cls.__mro__ if cls else ()):
-        if one.__module__.startswith("stalesim."):
-            found |= _own_docstrings(one)
-    return found
-
-
-@cache  # to find a class in its file takes long
-def _own_docstrings(cls: type) -> dict[str, str]:
-    found: dict[str, str] = {}
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
-    body = tree.body if isinstance(tree, ast.ClassDef) else []
-    for pair in pairwise(body):
-        match pair:
-            case (
-                ast.AnnAssign(target=ast.Name(id=key)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                found[key] = inspect.cleandoc(text)
-    return found

@@ -35,6 +35,11 @@ for extra in extras().values():
     if extra.commands:
         app.add_typer(import_module(extra.commands).app)
 
+SAID = {
+    r"Input should be a valid integer.*": "must be a whole number, such as 2",
+    r"Input should be a valid number.*": "must be a number, such as 0.5",
+}
+"""Words of a library on the values of options, and ours."""
 USER_ERROR = 2
 """Exit status of a user's mistake."""
 
@@ -74,6 +79,8 @@ def _executed() -> int:
         command: Any = getattr(error, "ctx", None)
         of = f"; see {command.command_path} --help" if command else ""
         told = said.strip().rstrip(".")
+        for theirs, ours in SAID.items():
+            told = re.sub(theirs, ours, told)
         raise UserError(f"{told}{of}{_as_entry(told)}") from None
     return status if isinstance(status, int) else 0
 

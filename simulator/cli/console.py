@@ -117,7 +117,7 @@ def warn(
 
     if issubclass(category, StudyWarning):
         err.say(f"stalesim: warning: {message}", style="yellow")
-    else:
+    elif not _interrupted.is_set():  # a library may miss what was interrupted
         text = warnings.formatwarning(message, category, filename, lineno, line)
         (file or sys.stderr).write(text)
 

@@ -16,6 +16,9 @@ from .console import out
 
 app = typer.Typer()
 
+ELSEWHERE = ("scenarios", "worlds", "optimizers")
+"""Kinds that are in no table of parts."""
+
 
 @app.command("list", rich_help_panel="Scenarios")
 def list_(
@@ -26,8 +29,11 @@ def list_(
 ) -> None:
     """List laws, protocols, algorithms, models, data, scenarios.
 
-    The name of a method also prints its chain of stages as YAML.
+    A name prints the options of the component. The name of a method also
+    prints its chain of stages as YAML.
     """
+    from . import showing
+
     if kind == "scenarios":
         _list_scenarios()
         return
@@ -39,11 +45,13 @@ def list_(
 
     rows, wanted = listing(), kind
     if wanted is not None:
-        known = [*dict.fromkeys(row[0] for row in rows), "scenarios", "worlds"]
+        known = [*dict.fromkeys(row[0] for row in rows), *ELSEWHERE]
         of_kind = [row for row in rows if row[0] in (wanted, f"{wanted}s")]
         rows = of_kind or [row for row in rows if row[1] == wanted]
+        if not rows and _show_others(wanted):
+            return
         if not rows:
-            names = [*known, *(row[1] for row in listing())]
+            names = [*known, *(row[1] for row in listing()), *showing.optimizers()]
             hint = suggestion(wanted, names if nearest(wanted, names) else known)
             raise UserError(
                 f"KIND must be a kind of parts or the name of one, got "
@@ -58,8 +66,39 @@ def list_(
         table.add_row(*cells)
     out.print(table)
     for kind, name, *_ in rows:
+        if name == wanted and isinstance(part := _part(kind, name), type):
+            showing.show_options(part)
         if kind == "algorithms" and name == wanted:
             _print_chain(name)
+
+
+def _part(kind: str, name: str) -> object:
+    from ..parts.base import tag
+    from ..parts.catalogue import parts
+
+    return next((part for part in parts(kind) if tag(part) == name), None)
+
+
+def _show_others(wanted: str) -> bool:
+    """Shows what is in no table of parts, and says whether there is such a thing."""
+    from ..scenario.shipped import shipped
+    from . import showing
+
+    known = showing.optimizers()
+    if wanted in ("optimizer", "optimizers", "optimisers"):
+        out.say(f"optimizers: {', '.join(known)}; each has stalesim list NAME")
+        out.say("and all of optax by their names, with a learning_rate, such as adamw")
+    elif wanted in known:
+        showing.show_options(known[wanted])
+    elif wanted in shipped():
+        for line in showing.scenario(wanted):
+            out.say(line)
+    elif lines := showing.law_of_scipy(wanted):
+        for line in lines:
+            out.say(line)
+    else:
+        return False
+    return True
 
 
 def _print_chain(name: str) -> None:
@@ -68,13 +107,15 @@ def _print_chain(name: str) -> None:
     from ..parts.base import Part, tag
     from ..parts.catalogue import classes
     from ..scenario.dialect import dump
+    from ..scenario.study import documented_key
 
     (part,) = (p for p in classes("algorithms", Part) if tag(p) == name)
     if issubclass(part, Chained) and part is not WrittenChain:
         needed = {"step_size": 0.1, "batch": 16, "local_steps": 1}
         method = part.model_validate(needed)
-        out.print("\nIts chain of stages, with step_size 0.1 and batch 16:\n")
-        out.print(dump({"algorithm": method.opened()}), markup=False, highlight=False)
+        opened = {documented_key(key): each for key, each in method.opened().items()}
+        out.print("\nIts chain of stages, with learning_rate 0.1 and batch_size 16:\n")
+        out.print(dump({"algorithm": opened}), markup=False, highlight=False)
 
 
 def _list_scenarios() -> None:

@@ -1,11 +1,15 @@
 """The base of a scenario's components: types and checks of options, and files."""
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, get_args
 
@@ -209,6 +213,34 @@ def described(part: type[Config] | NamedPart) -> str:
     if isinstance(part, NamedPart):
         return part.meaning
     return (part.__doc__ or "").strip().partition("\n")[0]
+
+
+NOT_OURS = ("abc", "builtins", "pydantic", "typing")
+"""Packages of bases whose attributes are no options."""
+
+
+def meanings(part: type | None) -> dict[str, str]:
+    """Returns the texts below the attributes of a class, those of its bases too."""
+    found: dict[str, str] = {}
+    for one in reversed(part.__mro__ if part else ()):
+        if one.__module__.partition(".")[0] not in NOT_OURS:
+            found |= _own_meanings(one)
+    return found
+
+
+@cache  # to find a class in its file takes long
+def _own_meanings(part: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    tree = ast.parse(textwrap.dedent(inspect.getsource(part))).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    for pair in pairwise(body):
+        match pair:
+            case (
+                ast.AnnAssign(target=ast.Name(id=key)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[key] = inspect.cleandoc(text)
+    return found
 
 
 NESTED = (Config, dict, list, tuple)

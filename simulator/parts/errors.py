@@ -6,7 +6,9 @@ import sysconfig
 import traceback
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from os import PathLike
 from pathlib import Path
+from types import UnionType
 
 OTHERS: dict[str, tuple[str, ...]] = {
     "algorithm.learning_rate": ("lr", "eta", "gamma"),
@@ -16,6 +18,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "algorithm.local_steps": ("inner iterations", "local updates", "steps"),
     "stop.epochs": ("epochs", "num_epochs"),
     "algorithm.local_epochs": ("epochs", "num_epochs"),
+    "algorithm.mixing": ("alpha",),
     "algorithm.mu": ("proximal_mu",),
     "algorithm.optimizer": ("momentum", "server_momentum"),
     "algorithm.staleness_weight": ("staleness function", "staleness_fn", "discount"),
@@ -57,7 +60,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "nbinom": ("negative_binomial",),
     "norm": ("normal", "Gaussian"),
     "weibull_min": ("weibull",),
-    "test_accuracy": ("accuracy", "acc"),
+    "test_accuracy": ("accuracy", "acc", "test_acc"),
     "test_auc": ("AUC", "AUROC"),
 }
 """stalesim's words, with the place of keys, and for each the words of others; a word
@@ -117,6 +120,8 @@ SEARCHED: dict[str, dict[str, str]] = {}
 for _place, _words in OTHERS.items():
     for _word in _words:
         SEARCHED.setdefault(plain(_word), {})[_place.rpartition(".")[2]] = _place
+PLACES = {place.rpartition(".")[2]: place for place in OTHERS if "." in place}
+"""Places of keys that are often written elsewhere."""
 SETTINGS = {plain(word): setting for word, setting in COMPLETED.items()}
 """Entries to set next to stalesim's word, for others as `plain` has them."""
 
@@ -212,9 +217,11 @@ def suggestion(
     """
     known = sorted(set(known))
     near, given = _meant(word, [*known, *unlisted])
-    if near is not None:
+    if near not in (None, word):
         setting = SETTINGS.get(given)
         return f"did you mean {near!r}{f', with {setting}' if setting else ''}?"
+    if any(", " in each for each in known):  # labels, whose ends quotes show
+        known = [*map(repr, known)]
     return f"known are {', '.join(known)}" if known else "nothing is known here"
 
 
@@ -250,7 +257,9 @@ def advice(word: str, fields: Collection[str], *, at_top: bool) -> str:
     first = documented(fields)
     known = {first.get(key, key) for key in fields}
     meant = SEARCHED.get(plain(word), {})
-    place = next(iter(meant.values()), "")
+    is_slip = difflib.get_close_matches(word, known, 1, NEAR)
+    moved = "" if is_slip else PLACES.get(word, "")
+    place = moved or next(iter(meant.values()), "")
     elsewhere = at_top or meant.keys().isdisjoint(known)
     near = suggestion(word, known, unlisted={*fields, *fields_words(fields)})
     return f"write {place}" if elsewhere and "." in place else near
@@ -316,6 +325,29 @@ class UserError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def check_type(name: str, value: object, kinds: type | UnionType, rule: str) -> None:
+    """Refuses an argument of a public function that is of no expected type.
+
+    Args:
+        name: Name of the argument.
+        value: What was given.
+        kinds: Types that are expected.
+        rule: The same in words, with an example.
+
+    Raises:
+        UserError: It is of another type.
+    """
+    if not isinstance(value, kinds):
+        got = f"{type(value).__name__} {shown(value)}"
+        raise UserError(f"{name} must be {rule}, got {got}")
+
+
+def check_folder(folder: object) -> None:
+    """Refuses a folder that is no path, as `check_type`."""
+    rule = 'the path of a folder, such as "my-study"'
+    check_type("folder", folder, str | PathLike, rule)
 
 
 class ScenarioError(UserError):

@@ -59,6 +59,10 @@ RULES = {
 """Pydantic's errors: the rule of the value, and the remedy."""
 
 
+SERVERS = ("algorithm", "optimizer")
+"""Keys of the server's optimiser."""
+FEDERATED = {"chain", "local_optimizer"}
+"""Keys of algorithms with a server, one of which each of them has."""
 Mistake = tuple[Path, str]
 """Keys of an entry that is wrong or missing, and a line that starts with them."""
 
@@ -75,8 +79,12 @@ def mistakes(
 ) -> list[Mistake]:
     """Returns all mistakes in the order of the file, without what only follows."""
     found: dict[Path, list[ErrorDetails]] = {}
-    for detail in error.errors(include_url=False):
-        found.setdefault(_path(detail, tree), []).append(detail)
+    details = error.errors(include_url=False)
+    for detail in details:
+        path, is_stranger = _path(detail, tree), detail["type"] == "extra_forbidden"
+        if is_stranger and path[-1:] != detail["loc"][-1:] and len(details) > 1:
+            continue  # a validator has added it for an entry that is refused itself
+        found.setdefault(path, []).append(detail)
     groups = {path: d for path, d in found.items() if not _explained(path, found)}
 
     def order(path: Path) -> tuple[bool, tuple[int, int], bool]:
@@ -231,6 +239,8 @@ class _Entries:
 def _named(possible: Models, tags: Mapping[object, object]) -> Models:
     """Returns those of some classes that a mapping names; all if it names none."""
     named = [m for m in possible if _tag(m) and tags.get(_tag(m)) == _name(m)]
+    if not named and "chain" in tags:  # which needs no kind
+        named = [m for m in possible if "chain" in m.model_fields]
     if not named:  # of a claim, whose name is a key
         own = {key for key, value in tags.items() if value is not None}
         named = [m for m in possible if getattr(m, "named", None) in own]
@@ -331,6 +341,8 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
     key, name = ".".join(map(str, path)), str(path[-1])
     chosen, possible = entries.models(path[:-1])
     known = _fields(chosen)
+    if path == SERVERS and FEDERATED & known:
+        return f"{key} is not a known key; {_of_server(path, known, entries)}"
     owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
     if owners and len(chosen) == 1 and nearest(name, known) is None:
         tag = _tag(chosen[0])
@@ -340,7 +352,33 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
             f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
             f"{choice if owners else ''}"
         )
-    return f"{key} is not a known key; {advice(name, known, at_top=len(path) == 1)}"
+    hint = advice(name, known, at_top=len(path) == 1)
+    if hint == "write algorithm.optimizer" and FEDERATED & _fields(
+        entries.models(path[:1])[0]
+    ):
+        hint = _of_server(path, known, entries)
+    elif hint.endswith("'number'?") and _divides(entries.tree):
+        hint = "write problem.partition.clients"
+    return f"{key} is not a known key; {hint}"
+
+
+def _of_server(path: Path, known: set[str], entries: _Entries) -> str:
+    """Returns how the server's momentum or optimiser is written."""
+    if "decay" in known:
+        return "write decay"
+    stage = "{kind: optimise, optimizer: {kind: momentum, decay: 0.9}}"
+    if "chain" in _fields(entries.models(path[:1])[0]):
+        return f"put {stage} into the chain, before its last stage"
+    if "optimizer" in _fields(entries.models(path[:1])[0]):
+        return "write algorithm.optimizer: {kind: momentum, decay: 0.9}"
+    return f"this algorithm has no optimiser at the server: write a chain with {stage}"
+
+
+def _divides(tree: object) -> bool:
+    """Says whether the number of clients is the partition's."""
+    for key in ("problem", "partition", "clients"):
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return tree is not None
 
 
 def _mends(path: Path, tag: str, name: str, groups: Groups, entries: _Entries) -> bool:

@@ -95,7 +95,17 @@ class Learning:
     @cached_property
     def columns(self) -> list[Int[np.ndarray, " _"]]:
         """Columns of each party, of a problem that is divided by columns."""
-        return self.config.partition.make(self.data)
+        found = self.config.partition.make(self.data)
+        chosen = getattr(self.config.data, "features", None) or ()
+        unheld = {*range(len(self.data.columns))} - {*np.concatenate(found).tolist()}
+        if chosen and unheld:
+            names = ", ".join(repr(self.data.columns[i]) for i in sorted(unheld)[:5])
+            raise ScenarioError(
+                f"problem.data.features must be columns that some party holds, got "
+                f"{names}, which no entry of problem.partition.groups names; add it to "
+                f"one, or take it out of the features"
+            )
+        return found
 
     @cached_property
     def common(self) -> Int[np.ndarray, " n"]:

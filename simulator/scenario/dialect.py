@@ -86,10 +86,10 @@ def compose(text: str, place: Callable[[int], str]) -> tuple[Json, dict[Keys, Ma
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = place(mark.line + 1 if mark else 1)
-        raise ScenarioError(
-            f"{where}: must be YAML, but {error.problem or error.context}; look for "
-            f"wrong indentation, an open bracket or quote here or just above"
-        ) from None
+        why = str(error.problem or error.context)
+        look = "look for wrong indentation, an open bracket or quote here or just above"
+        remedy = "use spaces in place of tabs" if r"'\t'" in why else look
+        raise ScenarioError(f"{where}: must be YAML, but {why}; {remedy}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ScenarioError(

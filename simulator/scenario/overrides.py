@@ -8,7 +8,8 @@ from ..parts.base import LocatedError
 from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
-from .study import replace
+from .setting import Varied
+from .study import replace, swept_over
 from .synonyms import Synonyms
 
 Places = dict[Keys, Mark | str]
@@ -64,6 +65,28 @@ def apply(
     if value == {}:
         tree = replace(tree, keys, None)
     return replace(tree, keys, value, nulls_remove=not of_variant)
+
+
+def refuse_swept(scenario: Varied, places: Places) -> None:
+    """Refuses an override of a value that the sweep replaces in every run.
+
+    An override by a mapping may have such a value, without which it is not valid.
+
+    Raises:
+        ScenarioError: There is one.
+    """
+    tree = scenario.model_dump(mode="json", exclude_unset=True)
+    for keys, where in places.items():
+        inner: object = tree
+        for key in keys:
+            inner = inner.get(str(key)) if isinstance(inner, Mapping) else None
+        if isinstance(where, tuple) or inner is None or isinstance(inner, Mapping):
+            continue
+        for key in swept_over(scenario, replace({}, keys, inner)):
+            raise ScenarioError(
+                f"{where} must be left out where {key} is swept, which would replace "
+                f"it; change the sweep instead: sweep={{...}}, or sweep=null for none"
+            )
 
 
 def place_of(keys: Keys, places: Places, name: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ..parts.attached import worlds
 from ..parts.base import LocatedError
-from ..parts.errors import ScenarioError, one_line
+from ..parts.errors import ScenarioError, check_type, one_line
 from ..parts.messages import mistakes
 from . import dialect, overrides
 from .overrides import Places
@@ -38,6 +38,10 @@ def read(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         ScenarioError: A line for each mistake with the file, the line, the fault and
             the remedy.
     """
+    rule = "the path of a file, or the name of a shipped scenario"
+    check_type("path", path, str | Path, rule)
+    rule = 'a list of texts, such as ["stop.time=5"]'
+    check_type("overrides", overrides, list | tuple, rule)
     return loads(*_text(path), overrides)
 
 
@@ -175,9 +179,12 @@ def _composed(
             f"{name}:1: must hold a scenario, but is empty; begin with name: NAME"
         )
     if not isinstance(tree, dict):
+        got = "text" if isinstance(tree, str) else f"a {type(tree).__name__}"
+        log = name.lower().endswith(".csv")
+        remedy = f"read a log by stalesim log import {name}"
         raise ScenarioError(
-            f"{name}:1: must be a mapping of keys to values, got a "
-            f"{type(tree).__name__}; begin with name: NAME"
+            f"{name}:1: must be a mapping of keys to values, got {got}; "
+            f"{remedy if log else 'begin with name: NAME'}"
         )
     words = Synonyms(_kind(tree))
     try:
@@ -208,6 +215,7 @@ def _placed(
         rank = partial(overrides.rank_of, places=places)
         found = mistakes(error, tree, kind, rank)
     else:
+        overrides.refuse_swept(scenario, places)
         return scenario
     lines = [
         f"{overrides.place_of(keys, places, name)}: {words.written(message)}"

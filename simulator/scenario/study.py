@@ -11,11 +11,11 @@ from ..parts.errors import (
     LONGEST,
     TAGS,
     ScenarioError,
+    advice,
     documented,
     printed,
     shortened,
     shown,
-    suggestion,
 )
 from ..parts.messages import first_error
 from ..problem.data.parts import OF_REPLICATE
@@ -324,7 +324,7 @@ def _points(
         if key not in (grid.ZIPPED, grid.RANDOM) and key.split(".")[0] not in known:
             raise VariantError(
                 f"{'.'.join((*place, 'sweep', key))} is not a known key; "
-                f"{suggestion(key, known)}",
+                f"{advice(key, known, at_top=True)}",
                 (*place, "sweep", key),
             )
     try:
@@ -347,18 +347,30 @@ def _points(
 
 def _refuse_overwriting(scenario: Varied, variant: str, point: grid.Point) -> None:
     """Refuses a swept value that would take the place of a variant's own."""
-    own = scenario.variants[variant]
+    for key, at, found in _overwritten(scenario.variants[variant], point):
+        name = ".".join(map(str, at))
+        raise VariantError(
+            f"variants.{variant}.{name} must be left out where {key} is swept, "
+            f"which would replace it, got {shown(found)}; remove it, or give the "
+            f"variant a sweep of its own ({{}} for none)",
+            ("variants", variant, *at),
+        )
+
+
+def swept_over(scenario: Varied, own: Mapping[str, object]) -> Iterator[str]:
+    """Yields keys of the sweep at the top whose values would replace some entries."""
+    for point in _points(scenario, BASE, {}):
+        yield from (key for key, *_ in _overwritten(own, point))
+
+
+def _overwritten(
+    own: Mapping[str, object], point: grid.Point
+) -> Iterator[tuple[str, Keys, object]]:
+    """Yields each swept key that replaces an entry, the entry's place and its value."""
     for key, each in point.items():
         keys = tuple(key.split("."))
         swept = replace({}, keys, each.value, nulls_remove=False)
-        for at, found in _replaced(own, swept):
-            name = ".".join(map(str, at))
-            raise VariantError(
-                f"variants.{variant}.{name} must be left out where {key} is swept, "
-                f"which would replace it, got {shown(found)}; remove it, or give the "
-                f"variant a sweep of its own ({{}} for none)",
-                ("variants", variant, *at),
-            )
+        yield from ((key, at, found) for at, found in _replaced(own, swept))
 
 
 def _replaced(

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
-from ..parts.errors import KEYS, ScenarioError, fields_words
+from ..parts.errors import KEYS, ScenarioError, fields_words, shown
 from ..parts.messages import fields_at, words_at
 from ..world.laws.distributions import Scipy
 from .dialect import DEEPEST, Keys
@@ -93,6 +93,12 @@ class Synonyms:
         found: dict[str, Any] = {}
         for word, value in node.items():
             place = (*here, word)
+            if isinstance(word, bool):
+                raise ScenarioError(
+                    f"{'.'.join(map(str, here))} must have text as keys, got "
+                    f"{shown(word)}, as which YAML 1.1 reads on and off; put them in "
+                    f'quotes: "on", "off"'
+                )
             in_sweep = here[-1:] in SWEPT and (word,) not in SWEPT
             if isinstance(word, str) and ("." in word or in_sweep):
                 key = self._dotted(word, whole)

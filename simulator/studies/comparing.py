@@ -9,7 +9,6 @@ its steps, and finds finished runs in its folder.
 """
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -46,7 +45,7 @@ def compare(
     scenario: running.Source,
     folder: str | Path | None = None,
     *,
-    judge: "Judge",
+    judge: "Judge | None" = None,
     jobs: int = 1,
     progress: Progress | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
@@ -58,7 +57,7 @@ def compare(
         scenario: Scenario with `compare`.
         folder: Folder for the study, or of a comparison to continue; by default a
             temporary one, which lives as long as the study.
-        judge: Judge of the trials, the module `stalesim.analysis.racing`.
+        judge: Judge of the trials; by default the module `stalesim.racing`.
         jobs: Number of processes, as in `simulate`.
         progress: Called with how far the comparison is, as in `simulate`.
         checkpoint_s: Real seconds, as in `simulate`.
@@ -72,8 +71,11 @@ def compare(
         UserError: Something in the scenario or the folder is wrong, a run failed, or
             the best value of a variant is at the edge of those that the budget allowed.
     """
+    from ...analysis import racing
+
+    judge = judge or racing
     config = planned(running.scenario_from(scenario))
-    path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    path = running.new_folder(folder)
     simulate = partial(running.simulate, jobs=jobs, checkpoint_s=checkpoint_s)
     _begin(config, path)
     search = _Search(config, path, judge, simulate, progress or bar(config.name))
@@ -93,11 +95,10 @@ def planned(config: Scenario) -> Scenario:
         VariantError: A point of a grid gives no valid scenario.
     """
     if config.compare is None or config.compare.found is not None:
-        what = "none" if config.compare is None else "its choices, found before"
-        raise StudyError(
-            f"{config.name}: must have compare without found to be compared, but has "
-            f"{what}; run it by stalesim run"
-        )
+        remedy = "add an entry compare, or run it by stalesim run"
+        if config.compare is not None:
+            remedy = "its choices were found before: run it, or remove compare.found"
+        raise StudyError(f"{config.name}: must have compare to be compared; {remedy}")
     firsts: dict[str, Run] = {}
     for run in expand(_grids(config).model_copy(update={"replicates": 1})):
         firsts.setdefault(run.variant, run)

@@ -15,7 +15,7 @@ from ..files.inputs import Inputs
 from ..files.study import Files
 from ..files.study.disk import Ends
 from ..files.study.study import LOCKS, done_by
-from ..parts.errors import TAGS, brief
+from ..parts.errors import TAGS, UserError, brief, check_type
 from ..parts.json_text import Tree
 from ..problem.capabilities import HasStages, noise_of
 from ..problem.sampler import Sampler
@@ -223,6 +223,9 @@ def processes(jobs: int) -> int:
     """Returns a number of processes: as requested, or one per core for 0."""
     import joblib
 
+    check_type("jobs", jobs, int, "a number of processes, such as 2")
+    if jobs < 0:
+        raise UserError(f"jobs must be >= 0, got {jobs}; write 0 for one per core")
     return jobs or joblib.cpu_count()
 
 

@@ -22,7 +22,13 @@ from ..files.reading.archive import packed
 from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load, program
 from ..files.study.disk import explained, locked, replace
 from ..parts import functions
-from ..parts.errors import ScenarioError, StudyError, one_line
+from ..parts.errors import (
+    ScenarioError,
+    StudyError,
+    check_folder,
+    check_type,
+    one_line,
+)
 from ..problem.data.parts import Data
 from ..scenario import overrides
 from ..scenario.reading import read, validated
@@ -222,22 +228,26 @@ def simulate(
         UserError: something in the scenario, the data or the folder is wrong, or every
             run failed.
     """
+    rule = 'a mapping such as {"stop.time": 5}'
+    check_type("replace", replace, Mapping | None, rule)
     if replicates is not None:
         replace = {**(replace or {}), "replicates": replicates}
+    places: overrides.Places = {}
     for key, value in (replace or {}).items():
         text = json.dumps(value, default=np.generic.item)
         scenario = overrides.apply(
-            _entries(scenario), f"{key}={text}", {}, Synonyms(Scenario)
+            _entries(scenario), f"{key}={text}", places, Synonyms(Scenario)
         )
     if data is not None and isinstance(scenario, Mapping):
         scenario = with_data(scenario)
     scenario = scenario_from(scenario)
+    overrides.refuse_swept(scenario, places)
     objects = {"model": model, "loss": loss, "server": server}
     objects |= {"work": work, "weights": weights, "evaluate": evaluate}
     if any(each is not None for each in objects.values()):
         scenario = with_objects(scenario, **objects)
     refuse_untuned(scenario)
-    path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    path = new_folder(folder)
     refuse_others(path)  # before a lock is put there
     progress = progress or bar(scenario.name)
     workers = partial(
@@ -333,9 +343,10 @@ def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
             raise
         files = (of.get("file") or name for name, of in modules.items())
         needed = " ".join(f"--plugin {one_line(str(file))}" for file in files)
+        without = "; ".join(error.lines)
         raise StudyError(
             f"{folder}: the study has parts of a user's own, which must be there: "
-            f"stalesim {needed} {command} {folder} (without them: {error})"
+            f"stalesim {needed} {command} {folder} (without them: {without})"
         ) from None
     given, here = Path(getattr(scenario.problem.data, "path", "")), Path(folder) / DATA
     moved = given.name == DATA and not given.is_file() and here.is_file()
@@ -344,9 +355,17 @@ def scenario_of(folder: str | Path, command: str = "resume") -> Scenario:
 
 def scenario_from(source: Source) -> Scenario:
     """Returns a scenario from any of its forms."""
+    forms = "a file, the name of a shipped scenario, a mapping, or what read returned"
+    check_type("scenario", source, Scenario | str | Path | Mapping, forms)
     if isinstance(source, Scenario):
         return source
     return validated(source) if isinstance(source, Mapping) else read(source)
+
+
+def new_folder(folder: str | Path | None) -> Path:
+    """Returns the folder of a study: the given one, or a temporary one."""
+    check_folder(folder or "")
+    return Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
 
 
 def _entries(source: Source) -> dict[str, Any]:

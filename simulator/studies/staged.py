@@ -35,8 +35,8 @@ def looks(most: int) -> tuple[int, ...]:
     """
     if most < LEAST:
         raise StudyError(
-            f"most must be >= {LEAST} replicates, below which nothing is decided, got "
-            f"{most}; give more"
+            f"--max-replicates (most) must be >= {LEAST}, below which nothing is "
+            f"decided, got {most}; give more"
         )
     found, number = [], FIRST
     while 5 * number <= 4 * most:

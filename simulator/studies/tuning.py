@@ -9,7 +9,6 @@ steps, and finds finished trials in its folder.
 """
 
 import shutil
-import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
-from ..parts.errors import StudyError
+from ..parts.errors import StudyError, check_type
 from ..parts.extras import extra
 from ..scenario import tuning
 from ..scenario.grid import Span, short
@@ -79,7 +78,7 @@ def tune(
     over: Mapping[str, object] | None = None,
     folder: str | Path | None = None,
     *,
-    judge: Judge,
+    judge: Judge | None = None,
     objective: str | None = None,
     trials: int | None = None,
     variant: str | None = None,
@@ -96,7 +95,7 @@ def tune(
             scenario's own `tune`, and so are the next two.
         folder: Folder for the study, or of a search to continue; by default a
             temporary one, which lives as long as the study.
-        judge: Judge of the trials, the module `stalesim.analysis.racing`.
+        judge: Judge of the trials; by default the module `stalesim.racing`.
         objective: Metric, such as `"test_loss"` or `"test_loss@200s"`.
         trials: Number of points that are tried; by default 30.
         variant: Variant that is tuned, if the scenario has several.
@@ -111,15 +110,19 @@ def tune(
         UserError: Optuna is not installed, something in the scenario or the folder is
             wrong, or a run failed.
     """
+    from ...analysis import racing
+
+    rule = 'a mapping such as {"algorithm.learning_rate": {"from": 0.01, "to": 1}}'
+    check_type("over", over, Mapping | None, rule)
     config = planned(scenario, over, objective, trials, variant)
-    path = Path(folder or tempfile.mkdtemp(prefix="stalesim-"))
+    path = running.new_folder(folder)
     workers = partial(executors.chosen, jobs=planning.processes(jobs))
     execute = partial(
         running.run, path=path, workers=workers, checkpoint_s=checkpoint_s
     )
     progress = progress or bar(config.name)
     with locked(path):
-        found = TrialSearch(config, path, execute, judge, progress).end()
+        found = TrialSearch(config, path, execute, judge or racing, progress).end()
     if folder is None:
         weakref.finalize(found.study, shutil.rmtree, path, ignore_errors=True)
     return found

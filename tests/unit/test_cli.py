@@ -175,6 +175,11 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     dry = invoked("run", scenario, "--dry-run")
     assert "6 runs in 6 batches; nothing was run" in dry.stdout
     assert "t_synchronous" in invoked("list").stdout
+    assert "Every client begins available" in invoked("list", "on_off").stdout
+    assert "max_staleness" in invoked("list", "bounded").stdout
+    assert "parameters: s, loc = 0, scale = 1" in invoked("list", "lognorm").stdout
+    assert "second_decay" in invoked("list", "momentum").stdout
+    assert "--from quickstart" in invoked("list", "quickstart").stdout
     assert {tuple(row[:2]) for row in catalogue.listing()} == {
         (kind, tag(part)) for kind in catalogue.BASES for part in catalogue.own(kind)
     }

@@ -51,7 +51,14 @@ def test_all_mistakes_are_of_one_class(folder: Path) -> None:
         lambda: stalesim.mean_curve(folder, "bsae"),
         lambda: stalesim.staleness.histogram(study, "base, learning_rate=low", 99),
         lambda: stalesim.load(folder / "none"),
+        lambda: stalesim.load(3),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.read({}),  # pyright: ignore[reportArgumentType]
         lambda: stalesim.simulate("none.yaml"),
+        lambda: stalesim.simulate(None),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.simulate("quickstart", jobs=-3),
+        lambda: stalesim.simulate("quickstart", replace="seed=5"),  # pyright: ignore
+        lambda: stalesim.tune(3),  # pyright: ignore[reportArgumentType]
+        lambda: stalesim.compare("quickstart"),
     ):
         with pytest.raises(stalesim.UserError):
             mistake()

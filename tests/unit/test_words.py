@@ -51,8 +51,8 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
         ("CIFAR10", ["cifar10", "mnist"], "cifar10"),
         ("FedAsync", ["fed_async", "fed_buff"], "fed_async"),
         ("FedAsync", ["asynchronous", "buffered"], "asynchronous"),
-        ("lr", ["batch", "step_size"], "step_size"),
-        ("Learning-Rate", ["batch", "step_size"], "step_size"),
+        ("lr", ["batch", "learning_rate"], "learning_rate"),
+        ("Learning-Rate", ["batch", "learning_rate"], "learning_rate"),
         ("fedavg", ["sgd", "fed_sgd", "fed_avg"], "fed_avg"),
         ("FedProx", ["sgd", "fed_sgd", "fed_avg"], "fed_avg"),
         ("lr", ["batch"], None),
@@ -63,30 +63,32 @@ def test_our_words_are_names_of_parts_keys_or_laws_and_none_is_anothers() -> Non
 def test_a_word_leads_to_ours(word: str, known: list[str], found: str | None) -> None:
     assert nearest(word, known) == found
     if found is not None:
-        with_setting = ", with proximal" if word == "FedProx" else ""
+        with_setting = ", with mu" if word == "FedProx" else ""
         assert suggestion(word, known) == f"did you mean {found!r}{with_setting}?"
 
 
 @pytest.mark.parametrize(
     ("place", "word", "said"),
     [
-        ("", "lr", "write algorithm.step_size"),
-        ("clients", "eta", "write algorithm.step_size"),
-        ("algorithm", "lr", "did you mean 'step_size'?"),
-        ("algorithm", "local_lr", "did you mean 'local_step_size'?"),
+        ("", "lr", "write algorithm.learning_rate"),
+        ("clients", "eta", "write algorithm.learning_rate"),
+        ("algorithm", "lr", "did you mean 'learning_rate'?"),
+        ("algorithm", "local_lr", "did you mean 'local_learning_rate'?"),
         ("algorithm", "momentum", "did you mean 'optimizer', with kind: sgd and momen"),
-        ("protocol", "tau_max", "did you mean 'staleness_bound'?"),
-        ("", "tau_max", "write protocol.staleness_bound"),
-        ("protocol", "K", "write protocol.size"),
-        ("clients", "concurrency", "write clients.selection.in_flight"),
-        ("clients", "count", "did you mean 'number'?"),
+        ("protocol", "tau_max", "did you mean 'max_staleness'?"),
+        ("", "tau_max", "write protocol.max_staleness"),
+        ("protocol", "K", "write protocol.buffer_size"),
+        ("clients", "concurrency", "write clients.selection.concurrency"),
+        ("clients", "count", "write problem.partition.clients"),
         ("clients", "dropout", "did you mean 'availability'?"),
         ("clients", "delay", "did you mean 'compute'?"),
         ("", "rounds", "write stop.rounds"),
         ("clients", "rounds", "write stop.rounds"),
         ("algorithm", "epochs", "did you mean 'local_epochs'?"),
         ("", "epochs", "write stop.epochs"),
-        ("clients", "num_clients", "did you mean 'number'?"),
+        ("clients", "num_clients", "write problem.partition.clients"),
+        ("algorithm", "buffer_size", "write protocol.buffer_size"),
+        ("problem", "clients", "write problem.partition.clients"),
         ("stop", "steps", "did you mean 'commits'?"),
         ("algorithm", "steps", "did you mean 'local_steps'?"),
         ("", "num_clients", "write problem.partition.clients"),

@@ -15,6 +15,7 @@ import numpy as np
 from ...parts.errors import (
     DamageError,
     StudyError,
+    check_folder,
     counted,
     one_line,
     ranges,
@@ -310,6 +311,7 @@ def load(folder: str | Path, disk: Disk = DISK, *, quietly: bool = False) -> Stu
     Example:
         `study = stalesim.load("my-study")`
     """
+    check_folder(folder)
     path = Path(folder)
     manifest = read_manifest(path, disk)
     session, files = manifest["session"], manifest["parts"]

@@ -138,3 +138,16 @@ def test_a_bad_override_is_named(override: str, words: list[str]) -> None:
 def test_what_an_override_breaks_elsewhere_is_told_where_it_stands() -> None:
     with pytest.raises(ScenarioError, match=r"^file\.yaml:8: protocol\.t .* \(1\)"):
         overridden("problem.partition.parties=1")
+
+
+SWEPT = "sweep={algorithm.step_size: [0.1, 0.2]}"
+
+
+def test_an_override_that_the_sweep_would_replace_is_refused() -> None:
+    value = "algorithm.step_size=1"
+    assert overridden(value, SWEPT, "sweep=null").algorithm.step_size == 1
+    assert overridden("algorithm={step_size: 1}", SWEPT).algorithm.step_size == 1
+    with pytest.raises(ScenarioError) as caught:
+        overridden(value, SWEPT)
+    said = "must be left out where algorithm.step_size is swept"
+    assert f"override {value!r} {said}" in str(caught.value)

@@ -61,7 +61,7 @@ ZIPPED = {"zipped": {"algorithm.step_size": [0.1, 0.2], "replicates": [3, 4]}}
     ("more", "says"),
     [
         ({"claims": []}, "must have claims to run until they are"),
-        ({"most": 5}, r"most must be >= 6 replicates.* got 5"),
+        ({"most": 5}, r"must be >= 6, below.* got 5"),
         ({"sweep": ZIPPED}, "must have no sweep"),
         ({"most": 20, "looks": [4, 9]}, "must be the 9 replicates of the scenario's"),
     ],

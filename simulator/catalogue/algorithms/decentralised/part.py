@@ -56,8 +56,8 @@ class Decentralised(AveragesModels, KeepsStatistics, HasModels, Algorithm):
         elif protocol.is_directed:
             raise LocatedError(
                 f"protocol.graph must be undirected for the algorithm "
-                f"{tag(type(self))!r}, got {protocol.graph.kind!r}; take the "
-                f"algorithm sgp",
+                f"{tag(type(self))!r}, got {protocol.graph.kind!r}; take one such as "
+                f"ring or edges, or (for rounds with all neighbours) the algorithm sgp",
                 ("protocol", "graph", "kind"),
             )
 

@@ -109,11 +109,18 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
     kind: Literal["vafl"] = "vafl"
     server_step_size: StepSize | None = None
     """The server's own step size; by default the clients' (V-25)."""
-    upload: Literal["batch", "all", "current"]
-    """Embeddings that a client uploads: those of its batch, or of all samples
-    (V-05: decides whether asynchrony wins in wall-clock time). `current` is no system
-    but an ablation: as `all`, and the server sees every client's embeddings at its
-    weights of that moment, so that a timeline is replayed without staleness."""
+    upload: Annotated[
+        Literal["batch", "all", "current"],
+        Rule(
+            "batch (embeddings of the job's batch), all (of all samples) or current "
+            "(as all, but the server always sees fresh ones: an ablation)",
+            "batch",
+        ),
+    ]
+    """Embeddings that a client uploads: of its `batch`, or of `all` samples (V-05:
+    decides whether asynchrony wins in wall-clock time). `current` is no system but an
+    ablation: as `all`, and the server sees every client's embeddings at its weights of
+    that moment, so that a timeline is replayed without staleness."""
     client_order: Literal["upload_first", "query_first"] = "upload_first"
     """V-06: upload, query, update; or query, update, select, upload."""
     server_gradient: Literal["before", "after"] = "before"

@@ -105,10 +105,11 @@ class Cnn(Convolutional):
     def too_small(self, image: Image) -> ScenarioError:
         kernel = self.kernel
         least = POOL * (POOL + kernel - 1) + kernel - 1
+        fits = 1 + (min(image[:2]) - POOL * POOL) // (POOL + 1)
         return ScenarioError(
             f"images must be at least {least} x {least} pixels for two convolutions "
             f"of {kernel} x {kernel} and their pools, got {image[0]} x {image[1]}; "
-            "lower problem.model.kernel"
+            f"lower problem.model.kernel{f' to {fits}' if fits > 0 else ''}"
         )
 
     def make(self, num_outputs: int, num_features: int, family: str) -> "CnnNetwork":
