@@ -230,7 +230,7 @@ def summary(judged: list[Assessed]) -> str:
         fail = "does not" if of[FAIL] == 1 else "do not"
         words = {HOLD: "hold", FAIL: fail, DEPENDS: "more depend on the reading"}
         found = [f"{of[each]} {word}" for each, word in words.items() if of[each]]
-        found += [LACKING[paper]] * (paper in LACKING)
+        found += [LACKING[paper]] if paper in LACKING else []
         said = f"{of[HOLD] + of[FAIL] or 'none'} of {len(mine)} of {paper}"
         parts.append(f"{said} ({', '.join(found)})")
     return (
