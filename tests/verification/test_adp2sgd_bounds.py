@@ -12,11 +12,12 @@ from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, merge
+from stalesim.simulator.scenario.synonyms import Synonyms
 from tests.runs import execute
 from tests.support import everything
 
 FILE = Path(__file__).parents[2] / "scenarios/adp2sgd/theory_bound.yaml"
-TEXT = yaml.safe_load(FILE.read_text())
+TEXT = Synonyms(Scenario).replaced(yaml.safe_load(FILE.read_text()))
 NOT_OF_A_RUN = ("variants", "claims", "replicates", "source", "question")
 BASE = {key: value for key, value in TEXT.items() if key not in NOT_OF_A_RUN}
 BATCH, SIGMA, WITHIN, ACROSS, SMOOTHNESS = 8, 1, 42.6, 0.05, 0.57
