@@ -115,11 +115,9 @@ def heat_map(
     )
     variants = list(dict.fromkeys(swept["variant"]))
     steps = ordered(swept[x]), ordered(swept[y])
-    rows, columns = layout.grid(len(variants))
-    size = layout.for_print(
-        1.6 + columns * (0.3 + CELL[0] * max(len(steps[0]), 3)),
-        1.2 + rows * (0.5 + CELL[1] * max(len(steps[1]), 3)),
-    )
+    width, height = (c * max(len(s), 3) for c, s in zip(CELL, steps, strict=True))
+    rows, columns = layout.grid(len(variants), width)
+    size = layout.for_print(1.6 + columns * (0.3 + width), 1.2 + rows * (0.5 + height))
     with style.context():
         figure = layout.titled(study, size, "\n".join(filter(None, notes)))
         panels = layout.panels(figure, len(variants), columns)

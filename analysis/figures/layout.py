@@ -165,10 +165,11 @@ def axis(study: Study, counted: str) -> tuple[str, float]:
     return label, scale
 
 
-def grid(number: int) -> tuple[int, int]:
-    """Returns rows and columns of a grid of panels, which a venue's width may limit."""
+def grid(number: int, panel: float = PANEL) -> tuple[int, int]:
+    """Returns rows and columns of a grid of panels, so many inches wide each."""
     venue = style.venue()
-    most = MOST_COLUMNS if venue is None else max(2, int(venue.width / PANEL))
+    width = MOST_COLUMNS * PANEL if venue is None else venue.width
+    most = max(2, int(width / panel))
     columns = min(most, number, 3 if number == 3 else max(2, math.ceil(number**0.5)))
     return math.ceil(number / columns), columns
 
