@@ -252,17 +252,26 @@ def _meant(word: object, known: Iterable[str]) -> tuple[str | None, str]:
     return None, ""
 
 
-def advice(word: str, fields: Collection[str], *, at_top: bool) -> str:
-    """Returns what to write for an unknown key: one of those known, or a place."""
-    first = documented(fields)
-    known = {first.get(key, key) for key in fields}
+def elsewhere(word: str, fields: Collection[str], *, at_top: bool) -> str:
+    """Returns the place where an unknown key is known; "" where it means one here."""
+    known = _in_pages(fields)
     meant = SEARCHED.get(plain(word), {})
     is_slip = difflib.get_close_matches(word, known, 1, NEAR)
     moved = "" if is_slip else PLACES.get(word, "")
     place = moved or next(iter(meant.values()), "")
-    elsewhere = at_top or meant.keys().isdisjoint(known)
-    near = suggestion(word, known, unlisted={*fields, *fields_words(fields)})
-    return f"write {place}" if elsewhere and "." in place else near
+    return place if "." in place and (at_top or meant.keys().isdisjoint(known)) else ""
+
+
+def _in_pages(fields: Collection[str]) -> set[str]:
+    return {documented(fields).get(key, key) for key in fields}
+
+
+def advice(word: str, fields: Collection[str], *, at_top: bool) -> str:
+    """Returns what to write for an unknown key: one of those known, or a place."""
+    if place := elsewhere(word, fields, at_top=at_top):
+        return f"write {place}"
+    more = {*fields, *fields_words(fields)}
+    return suggestion(word, _in_pages(fields), unlisted=more)
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:

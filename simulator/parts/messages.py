@@ -14,6 +14,7 @@ from .errors import (
     UserError,
     advice,
     documented,
+    elsewhere,
     nearest,
     one_line,
     shown,
@@ -352,13 +353,13 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
             f"{key} is not a key of {tag} {_name(chosen[0])!r}; remove it"
             f"{choice if owners else ''}"
         )
-    hint = advice(name, known, at_top=len(path) == 1)
-    if hint == "write algorithm.optimizer" and FEDERATED & _fields(
-        entries.models(path[:1])[0]
-    ):
+    place = elsewhere(name, known, at_top=len(path) == 1)
+    if place == ".".join(SERVERS) and FEDERATED & _fields(entries.models(path[:1])[0]):
         hint = _of_server(path, known, entries)
-    elif hint.endswith("'number'?") and _divides(entries.tree):
+    elif not place and nearest(name, known) == "number" and _divides(entries.tree):
         hint = "write problem.partition.clients"
+    else:
+        hint = advice(name, known, at_top=len(path) == 1)
     return f"{key} is not a known key; {hint}"
 
 
