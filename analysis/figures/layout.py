@@ -166,7 +166,7 @@ def axis(study: Study, counted: str) -> tuple[str, float]:
 
 
 def grid(number: int, panel: float = PANEL) -> tuple[int, int]:
-    """Returns rows and columns of a grid of panels, so many inches wide each."""
+    """Returns rows and columns of a grid of panels of a width in inches."""
     venue = style.venue()
     width = MOST_COLUMNS * PANEL if venue is None else venue.width
     most = max(2, int(width / panel))
