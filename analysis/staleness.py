@@ -1,6 +1,6 @@
 """Distributions of staleness, per client or group, and the laws that they follow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,16 +230,21 @@ def measured(study: Study) -> pd.DataFrame:
     return joined(study, "clients").join(uses, on=["run", "client"])
 
 
-def client_mean(
-    study: Study, group: str, client: int, quantity: str, *, steady: bool = False
-) -> float:
-    """Returns a client's mean, as `by_client`: of whole runs or without their start."""
+def of_clients(
+    study: Study, group: str, clients: Sequence[int], quantity: str, *, steady: bool
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yields each client's distribution, as `histogram`, and mean, as `by_client`."""
     own, ages = measured(study), binned(study, group)
-    own = own.loc[(own["group"] == group) & (own["client"] == client)]
-    if not steady:
-        return exact(own, quantity)[0]
-    mine = (ages["client"] == client) & (ages["quantity"] == quantity)
-    return _steady_mean(own, ages.loc[mine], quantity)
+    own = own.loc[own["group"] == group]
+    ages = ages.loc[ages["quantity"] == quantity]
+    for client in clients:
+        jobs = own.loc[own["client"] == client]
+        bins = ages.loc[ages["client"] == client]
+        if steady:
+            shown = bins.loc[~bins["start"]]
+            yield _summed(shown, quantity), _steady_mean(jobs, bins, quantity)
+        else:
+            yield _summed(bins, quantity), exact(jobs, quantity)[0]
 
 
 def _steady_mean(own: pd.DataFrame, ages: pd.DataFrame, quantity: str) -> float:

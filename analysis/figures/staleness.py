@@ -87,9 +87,10 @@ def staleness_histogram(
         every = layout.panels(figure, len(shown), columns, shared=False)
         small, middle = mpl.rcParams["xtick.labelsize"], mpl.rcParams["axes.labelsize"]
         steady = law is not None
-        for axes, client, name in zip(every, shown, names, strict=True):
-            frame = staleness.histogram(study, group, client, quantity, steady=steady)
-            mean = staleness.client_mean(study, group, client, quantity, steady=steady)
+        found = staleness.of_clients(study, group, shown, quantity, steady=steady)
+        for axes, client, name, (frame, mean) in zip(
+            every, shown, names, found, strict=True
+        ):
             words = draw_histogram(axes, frame, color, mean, law and law(client))
             axes.set_title(f"{style.text(name, 26)}\n{words}", fontsize=small)
         after = ", after the start" if steady else ""

@@ -8,6 +8,8 @@ from .errors import one_line, shortened
 
 MEASURED_S = 300.0
 """Real seconds over which speed is measured, at most."""
+EVERY_S = 0.2
+"""Real seconds from one measurement to the next: each looks at hundreds before it."""
 LEAST_PART = 0.01
 """Part of something from which on the time left can be estimated."""
 LONGEST_LABEL = 40
@@ -65,12 +67,20 @@ class Speed:
         )
         self._part = self._measured.add_task("", total=1.0)
         self._commits = self._measured.add_task("", total=None)
+        self._at, self._words = -EVERY_S, ""
 
     def words(self, now: StudyProgress) -> str:
         """Returns runs, speed and remaining time as text, as far as they are known.
 
-        Compilation before the first result does not count.
+        Compilation before the first result does not count. Between measurements the
+        words stay as they are, until the end.
         """
+        if now.fraction < 1 and time.monotonic() - self._at < EVERY_S:
+            return self._words
+        self._at, self._words = time.monotonic(), self._measure(now)
+        return self._words
+
+    def _measure(self, now: StudyProgress) -> str:
         self._measured.update(self._part, completed=now.fraction)
         self._measured.update(self._commits, completed=now.commits)
         part, commits = self._measured.tasks

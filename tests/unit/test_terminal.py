@@ -230,6 +230,21 @@ def test_the_time_left_is_told_once_it_can_be(monkeypatch: pytest.MonkeyPatch) -
     assert left(720.0, 1.0) == ""
 
 
+def test_speed_is_measured_a_few_times_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    speed = Speed()
+    measured = []
+    monkeypatch.setattr(speed, "_measure", lambda at: measured.append(at) or "")
+    for step in range(1_001):
+        now[0] = step / 1_000
+        speed.words(StudyProgress(step / 1_000, 0, 1))
+    assert 5 <= len(measured) <= 7
+    assert measured[-1].fraction == 1
+
+
 def test_the_bar_says_no_time_that_it_cannot_know(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
