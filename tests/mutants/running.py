@@ -23,21 +23,10 @@ JUDGEMENTS = HERE / "judgements.csv"
 """Columns `key`, `judgement` (`equivalent` or `open`) and `why`, written by hand."""
 MAPS = ROOT / ".mutants"
 """What tests call; ignored by git."""
-TARGETS = (
-    *("simulator/world", "simulator/catalogue/laws", "simulator/catalogue/protocols"),
-    *("simulator/world/recorders", "simulator/timelines", "simulator/engine/results"),
-    *("simulator/files/study", "analysis/claims"),
-)
+TARGETS = ("simulator", "analysis")
 """Folders whose mutants are sampled from."""
-TESTS = (
-    *("unit/world", "unit/trace", "unit/protocols", "property", "golden"),
-    *("verification", "unit/test_results.py", "unit/test_commit.py"),
-    *("unit/test_messages.py", "unit/test_gossip_runs.py"),
-    *("unit/test_privacy_runs.py", "unit/test_timeline_command.py"),
-    *("unit/test_hostile.py", "unit/studies", "unit/analysis"),
-    "reference/test_twins.py",
-)
-"""Tests that play, record or judge in their process; the others are compilations."""
+TESTS = ("unit", "extras", "property", "golden", "reference", "verification")
+"""Tests that run the program in their process."""
 SEED = 13
 """Of the sample."""
 FIRST = 5

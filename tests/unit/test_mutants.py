@@ -86,6 +86,12 @@ def test_what_a_test_notices_is_seen(
     assert (made.outcome, made.by) == expected
 
 
+def test_what_a_test_calls_is_noted() -> None:
+    noted = running.pytest_of([TEST], 25)
+    assert noted is not None
+    assert f"{NUMBERING}:outward" in noted[TEST]["calls"]
+
+
 def test_tests_of_a_function_come_first_and_those_of_its_file_then() -> None:
     noted = {
         name: {"passed": True, "elsewhere_s": 0, "s": seconds, "calls": calls}
