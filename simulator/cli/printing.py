@@ -229,11 +229,12 @@ def draw(
     """
     from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
+    from ..scenario.study import documented_key
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
     if against is not None:
         metric, key = against[0] or frames.first_metric(study.manifest), against[1]
-        if key in frames.swept_columns(study):
+        if documented_key(key) in frames.swept_columns(study):
             figure = figures.final_over(study, key, metric)
         else:
             figure = figures.convergence(study, metric, key)

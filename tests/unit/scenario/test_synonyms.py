@@ -259,6 +259,7 @@ def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
         {"algorithm.batch": 3},
     ]
     assert len(swept.manifest["runs"]) == 2
+    assert {*swept.tidy()["algorithm.batch_size"]} == {2, 3}
 
 
 @pytest.mark.parametrize(
