@@ -3,8 +3,9 @@
 import pandas as pd
 
 from ..simulator.files.study import StudyError
+from ..simulator.parts.errors import documented_key
 from ..simulator.scenario import tuning
-from ..simulator.scenario.study import documented_key, short_names
+from ..simulator.scenario.study import short_names
 from ..simulator.scenario.tuning import Choice, Compare, Point, Trial
 from .frames import Study
 

@@ -9,9 +9,8 @@ import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
-from ..simulator.parts.errors import counted, suggestion
+from ..simulator.parts.errors import counted, documented_key, suggestion
 from ..simulator.parts.metrics import Metric
-from ..simulator.scenario.study import documented_key
 from .facts import Entry, short
 
 FIRST_OPTIONAL = {

@@ -8,9 +8,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from ..simulator.files.study import StudyError
+from ..simulator.parts.errors import documented_key
 from ..simulator.scenario import tuning
 from ..simulator.scenario.grid import Span
-from ..simulator.scenario.study import documented_key
 from ..simulator.scenario.tuning import Objective, Tune
 from .facts import Entry
 from .frames import Study, described, evaluations, metric_of, parameters, runs

@@ -21,7 +21,7 @@ class Critical(OfPair):
     """Has a larger critical value of the swept `over` than `than`.
 
     A run's critical value is the largest swept one with which it does not diverge, and
-    ends with a `metric` within `within` of the best that the variant reaches along the
+    ends with a `metric` within `margin` of the best that the variant reaches along the
     sweep in the same replicate. It is known to the distance of two swept values.
     """
 

@@ -90,7 +90,7 @@ class Higher(OfPair):
 class NoWorse(OfPair):
     """Has final values of `metric` that are worse than those of `than` by little.
 
-    That is by less than `within`; they may be better by any amount.
+    That is by less than `margin`; they may be better by any amount.
     """
 
     named: ClassVar[str] = "no_worse"
@@ -105,7 +105,7 @@ class NoWorse(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges the median difference of final values against a loss of `within`."""
+        """Judges the median difference of final values against a loss of `margin`."""
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
         rising = measured.metric(metric).higher_is_better
@@ -131,7 +131,7 @@ class Close(OfPair):
     """Largest difference, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the median difference of final values is within `within` of 0.
+        """Judges whether the median difference of final values is within `margin` of 0.
 
         That they are equivalent is more than that they are not different.
         """
@@ -144,7 +144,7 @@ class Close(OfPair):
 
 
 class Value(Claim):
-    """Has a final value of `metric` that is `is`, to `within`."""
+    """Has a final value of `metric` that is `is`, to `margin`."""
 
     named: ClassVar[str] = "value"
     lacking: ClassVar[str] = "which value; add is: 0.9 and within: 0.01"
@@ -163,7 +163,7 @@ class Value(Claim):
         yield ("is",), self.metric, self.is_
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the median final value is within `within` of `is`."""
+        """Judges whether the median final value is within `margin` of `is`."""
         metric, expected, within = self.metric, self.is_, self.within
         sample, said = of_group(measured, metric, name)
         evidence = near(sample, expected - within, expected + within)
@@ -173,7 +173,7 @@ class Value(Claim):
 
 
 class Ratio(OfPair):
-    """Has `is` times what `than` has: their ratio is `is`, to `within`."""
+    """Has `is` times what `than` has: their ratio is `is`, to `margin`."""
 
     named: ClassVar[str] = "ratio"
     lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
@@ -202,7 +202,7 @@ class Ratio(OfPair):
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the median ratio over pairs of replicates is within `within`.
+        """Judges whether the median ratio over pairs of replicates is within `margin`.
 
         A number that cannot be above zero has no ratio: its pair counts for neither
         side.

@@ -113,7 +113,7 @@ class Monotone(Claim):
         """Judges whether final values grow along a sweep, or whether they fall.
 
         That is from the first to the last swept value, and by no step from one to the
-        next the other way by `within`.
+        next the other way by `margin`.
         """
         metric, over, within = self.metric, self.over, self.within
         sign = 1.0 if self.direction == "rising" else -1.0
@@ -153,7 +153,7 @@ class Steady(Claim):
     """Largest difference between two swept values, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether final values differ by at most `within` in all pairs."""
+        """Judges whether final values differ by at most `margin` in all pairs."""
         metric, over, within = self.metric, self.over, self.within
         names, sample, said = along(measured, self, groups)
         to = f": {metric} the same for all {over}, to {within:g}"
@@ -171,7 +171,7 @@ class Steady(Claim):
 class NoWorseMean(OfPair):
     """Has final values of `metric` that are worse by little on average over a sweep.
 
-    That is by less than `within`, averaged over all swept values of `over`, such as
+    That is by less than `margin`, averaged over all swept values of `over`, such as
     networks, which is one number of each replicate.
     """
 
@@ -190,7 +190,7 @@ class NoWorseMean(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether the mean over a sweep is worse by less than `within`.
+        """Judges whether the mean over a sweep is worse by less than `margin`.
 
         Swept values, such as networks, are those of the study and no sample of others.
         What diverged counts as in `no_worse`.

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...simulator.files.study import StudyError, metric_of_study
-from ...simulator.scenario.study import documented_key
+from ...simulator.parts.errors import documented_key
 from .. import facts
 from ..curves import mean_curves
 from ..frames import (

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import shown, suggestion
-from ...simulator.scenario.study import documented_key, short_names
+from ...simulator.parts.errors import documented_key, shown, suggestion
+from ...simulator.scenario.study import short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
 

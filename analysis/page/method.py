@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...simulator.files.study import is_world, metric_of_study
 from ...simulator.parts import attached
-from ...simulator.parts.errors import TAGS, counted
-from ...simulator.scenario.study import documented_key
+from ...simulator.parts.errors import TAGS, counted, documented_key
 from .. import facts, worlds
 from ..facts import Entry
 from ..frames import data_sets

@@ -13,6 +13,7 @@ from ..parts.errors import (
     LONGEST,
     brief,
     counted,
+    documented_key,
     one_line,
     printable,
     shortened,
@@ -229,7 +230,6 @@ def draw(
     """
     from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
-    from ..scenario.study import documented_key
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
     if against is not None:

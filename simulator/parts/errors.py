@@ -6,6 +6,7 @@ import sysconfig
 import traceback
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -108,6 +109,18 @@ def fields_words(known: Collection[str]) -> dict[str, str]:
 def documented(known: Collection[str]) -> dict[str, str]:
     """Returns keys of a class of which pages name the field's word first, and that."""
     return {o: word for word, o in fields_words(known).items() if o not in TAGS}
+
+
+@cache
+def documented_key(key: str) -> str:
+    """Returns a dotted key, in any words, in those that pages have; names stay."""
+    parts = key.split(".")
+    # `loss` has two meanings: next to crashes it is that of clients' messages.
+    more = ["crashes"] if parts[0] == "clients" else []
+    return ".".join(
+        part if owner == "groups" else documented((part, *more)).get(part, part)
+        for owner, part in zip(("", *parts), parts, strict=False)
+    )
 
 
 def plain(word: str) -> str:

@@ -1,7 +1,6 @@
 """Runs of a scenario: its variants, sweep points and replicates."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..parts.errors import (
     TAGS,
     ScenarioError,
     advice,
-    documented,
+    documented_key,
     printed,
     shortened,
     shown,
@@ -266,18 +265,6 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
         )
         names[key] = documented_key(ending)
     return names
-
-
-@cache
-def documented_key(key: str) -> str:
-    """Returns a dotted key, in any words, in those that pages have; names stay."""
-    parts = key.split(".")
-    # `loss` has two meanings: next to crashes it is that of clients' messages.
-    more = ["crashes"] if parts[0] == "clients" else []
-    return ".".join(
-        part if owner == "groups" else documented((part, *more)).get(part, part)
-        for owner, part in zip(("", *parts), parts, strict=False)
-    )
 
 
 def is_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
