@@ -26,7 +26,7 @@ class Critical(OfPair):
     """
 
     named: ClassVar[str] = "critical"
-    lacking: ClassVar[str] = "of what, how near the best; add over: KEY, within: 0.05"
+    lacking: ClassVar[str] = "of what, how near the best; add over: KEY, margin: 0.05"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " larger than that of "
 

@@ -94,7 +94,7 @@ class NoWorse(OfPair):
     """
 
     named: ClassVar[str] = "no_worse"
-    lacking: ClassVar[str] = "how much worse at most; add within: 0.01"
+    lacking: ClassVar[str] = "how much worse at most; add margin: 0.01"
     words: ClassVar[str] = " no worse than "
 
     no_worse: str
@@ -120,7 +120,7 @@ class Close(OfPair):
     """Has final values of `metric` that differ from those of `than` by little."""
 
     named: ClassVar[str] = "close"
-    lacking: ClassVar[str] = "how close; add within: 0.01"
+    lacking: ClassVar[str] = "how close; add margin: 0.01"
     words: ClassVar[str] = " as good as "
 
     close: str
@@ -147,7 +147,7 @@ class Value(Claim):
     """Has a final value of `metric` that is `is`, to `margin`."""
 
     named: ClassVar[str] = "value"
-    lacking: ClassVar[str] = "which value; add is: 0.9 and within: 0.01"
+    lacking: ClassVar[str] = "which value; add is: 0.9 and margin: 0.01"
     compares: ClassVar[bool] = False
 
     value: str
@@ -176,7 +176,7 @@ class Ratio(OfPair):
     """Has `is` times what `than` has: their ratio is `is`, to `margin`."""
 
     named: ClassVar[str] = "ratio"
-    lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
+    lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, margin: 1"
     words: ClassVar[str] = " against "
 
     ratio: str

@@ -25,7 +25,7 @@ class Slope(Claim):
     """
 
     named: ClassVar[str] = "slope"
-    lacking: ClassVar[str] = "which slope; add is: -1 and within: 0.25"
+    lacking: ClassVar[str] = "which slope; add is: -1 and margin: 0.25"
     compares: ClassVar[bool] = False
 
     slope: Annotated[

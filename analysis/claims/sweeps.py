@@ -140,7 +140,7 @@ class Steady(Claim):
     """Has a final value of `metric` that the swept `over` changes by little."""
 
     named: ClassVar[str] = "steady"
-    lacking: ClassVar[str] = "over what, how steady; add over: KEY, within: 1"
+    lacking: ClassVar[str] = "over what, how steady; add over: KEY, margin: 1"
     along_sweep: ClassVar[bool] = True
 
     steady: str
@@ -176,7 +176,7 @@ class NoWorseMean(OfPair):
     """
 
     named: ClassVar[str] = "no_worse_mean"
-    lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
+    lacking: ClassVar[str] = "over what, by how much; add over: KEY, margin: 0.01"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " no worse than "
 
