@@ -78,8 +78,10 @@ def staleness_histogram(
     points = (variants == variants[group]).sum()
     if points > 1:
         title += f"; 1 of {points} swept points"
+    if swept := layout.swept_clients(study):
+        title += f"; {swept}"
     if len(shown) < len(everyone):
-        title += f"; {len(shown)} of {len(everyone)} clients"
+        title += f";\n{len(shown)} of {len(everyone)} clients, evenly spread"
     color = facets.looks(study)[group].color
     with style.context():
         size = layout.for_print(max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)
