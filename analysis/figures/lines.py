@@ -140,7 +140,7 @@ def fixed_values(study: Study, at: object) -> dict[str, object]:
         raise StudyError(
             f"at must be values of other swept keys, such as "
             f"{{'algorithm.learning_rate': 0.1}}, got {shown(at)}; for the metric "
-            f"after so many seconds take after={shown(at)}"
+            f"after {shown(at)} seconds take after={shown(at)}"
         )
     return {_key_of(study, key): value for key, value in (at or {}).items()}
 
