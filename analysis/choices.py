@@ -3,6 +3,7 @@
 import pandas as pd
 
 from ..simulator.files.study import StudyError
+from ..simulator.parts.errors import documented_key
 from ..simulator.scenario import tuning
 from ..simulator.scenario.study import short_names
 from ..simulator.scenario.tuning import Choice, Compare, Point, Trial
@@ -70,7 +71,8 @@ def notes(study: Study) -> list[str]:
         f"is not valid"
     )
     cost = f"trials, runs, virtual s: what tuning cost, of at most {each} a variant"
-    ends = {f"{key} of {name}" for name, c in compare.found.items() for key in c.limits}
+    last = [(key, name) for name, c in compare.found.items() for key in c.limits]
+    ends = {f"{documented_key(key)} of {name}" for key, name in last}
     limits = f"no value beyond its best is valid: {', '.join(sorted(ends))}"
     return [measured, cost, *([limits] if ends else [])]
 

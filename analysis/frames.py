@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..simulator.files.study import COLUMNS, Study, StudyError, metric_of_study
 from ..simulator.files.timeline import NO_COMMIT, staleness
-from ..simulator.parts.errors import counted, suggestion
+from ..simulator.parts.errors import counted, documented_key, suggestion
 from ..simulator.parts.metrics import Metric
 from .facts import Entry, short
 
@@ -107,7 +108,7 @@ def runs(study: Study) -> pd.DataFrame:
         if run["stop"] in UNFINISHED:
             continue
         row = {k: v for k, v in run.items() if k not in OF_A_RUN}
-        values = run["parameters"].items()
+        values = parameters(run).items()
         swept = {columns[key]: short(value) for key, value in values}
         measured = run.get("measures", {})
         rows.append(row | measured | {"group": run["label"]} | swept)
@@ -130,24 +131,30 @@ def titled(manifest: Entry) -> str:
     return " on ".join(filter(None, (manifest["name"], ", ".join(data_sets(manifest)))))
 
 
+def parameters(run: Entry) -> dict[str, Any]:
+    """Returns the swept keys of a run, in the words that pages have, and its values."""
+    return {documented_key(key): value for key, value in run["parameters"].items()}
+
+
 def swept_columns(study: Study) -> dict[str, str]:
     """Returns the swept keys of a study, and the columns that hold their values.
 
+    Keys are in the words that pages have: `algorithm.learning_rate` for `step_size`.
     A column is called like its key, unless each run has a column of that name, as for a
     whole `protocol` that is swept: then it is `sweep.protocol`.
     """
     told = {"group"}.union(*study.manifest["runs"])
-    keys = (key for run in study.manifest["runs"] for key in run["parameters"])
+    keys = (key for run in study.manifest["runs"] for key in parameters(run))
     return {key: f"sweep.{key}" if key in told else key for key in keys}
 
 
-def swept_keys(study: Study) -> list[str]:
-    """Returns the keys that take two or more values in a study, in their order."""
+def swept_keys(study: Study) -> dict[str, set]:
+    """Returns the keys that take two or more values in a study, and these, in order."""
     found: dict[str, set] = {}
     for run in study.manifest["runs"]:
-        for key, value in run["parameters"].items():
+        for key, value in parameters(run).items():
             found.setdefault(key, set()).add(short(value))
-    return [key for key, values in found.items() if len(values) > 1]
+    return {key: values for key, values in found.items() if len(values) > 1}
 
 
 def follow(study: Study, key: str) -> list[str]:
@@ -158,13 +165,12 @@ def follow(study: Study, key: str) -> list[str]:
     """
     scenario = study.manifest["scenario"]
     trees = [scenario, *scenario.get("variants", {}).values()]
-    drawn = {k for tree in trees for k in (tree.get("sweep") or {}).get("random", ())}
+    random = [(tree.get("sweep") or {}).get("random", ()) for tree in trees]
+    drawn = {documented_key(k) for keys in random for k in keys}
+    points = [parameters(run) for run in study.manifest["runs"]]
     found = []
     for other in swept_keys(study):
-        pairs = {
-            (short(run["parameters"].get(key)), short(run["parameters"].get(other)))
-            for run in study.manifest["runs"]
-        }
+        pairs = {(short(at.get(key)), short(at.get(other))) for at in points}
         alone = len(pairs) == len({value for value, _ in pairs})
         if alone and other != key and not {key, other} <= drawn:
             found.append(other)

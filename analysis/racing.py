@@ -8,11 +8,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from ..simulator.files.study import StudyError
+from ..simulator.parts.errors import documented_key
 from ..simulator.scenario import tuning
 from ..simulator.scenario.grid import Span
 from ..simulator.scenario.tuning import Objective, Tune
 from .facts import Entry
-from .frames import Study, described, evaluations, metric_of, runs
+from .frames import Study, described, evaluations, metric_of, parameters, runs
 from .statistics import Interval, first_reached, held, interval_within
 from .targets import final, lost, mean_interval
 
@@ -149,15 +150,16 @@ def in_words(study: Study) -> str:
 
 
 def borders(study: Study, parameters: Entry) -> str:
-    """Returns the best values at the edge of the searched ones, as text.
+    """Returns the best values (`Best.parameters`) at the edge of the searched ones.
 
     Those are within `BORDER` of the searched range from one of its ends, on its scale,
     or ends of a list of three or more numbers.
     """
     tune = Tune.model_validate(study.manifest["scenario"]["tune"])
     found = []
-    for key, value in parameters.items():
-        ends, scale = _ends(tune.over[key])
+    for key, searched in tune.over.items():
+        ends, scale = _ends(searched)
+        key, value = documented_key(key), parameters[documented_key(key)]
         if ends is None or not isinstance(value, int | float):
             continue
         low, high, at = (
@@ -186,7 +188,7 @@ class Best(NamedTuple):
     """The best trial of a search.
 
     Attributes:
-        parameters: Values of the entries that were searched.
+        parameters: Values of the searched keys, in the words that pages have.
         value: Mean of the metric and its 95 % t-interval, over replicates that chose no
             trial, or their range where that exceeds the metric's limits; NaN bounds for
             fewer than two, or where one diverged.
@@ -218,8 +220,8 @@ def best(study: Study) -> Best:
         )
     (name,) = more
     fresh = found[name][asked:]
-    parameters = next(
-        run["parameters"]
+    chosen = next(
+        parameters(run)
         for run in study.manifest["runs"]
         if tuning.name(run["parameters"]) == name
     )
@@ -232,4 +234,4 @@ def best(study: Study) -> Best:
         interval = interval_within(values, 0, np.inf)
     if sound.size < fresh.size:
         interval = interval._replace(low=float("nan"), high=float("nan"))
-    return Best(parameters, interval, fresh.size, fresh.size - sound.size)
+    return Best(chosen, interval, fresh.size, fresh.size - sound.size)

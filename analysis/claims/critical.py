@@ -21,12 +21,12 @@ class Critical(OfPair):
     """Has a larger critical value of the swept `over` than `than`.
 
     A run's critical value is the largest swept one with which it does not diverge, and
-    ends with a `metric` within `within` of the best that the variant reaches along the
+    ends with a `metric` within `margin` of the best that the variant reaches along the
     sweep in the same replicate. It is known to the distance of two swept values.
     """
 
     named: ClassVar[str] = "critical"
-    lacking: ClassVar[str] = "of what, how near the best; add over: KEY, within: 0.05"
+    lacking: ClassVar[str] = "of what, how near the best; add over: KEY, margin: 0.05"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " larger than that of "
 

@@ -90,11 +90,11 @@ class Higher(OfPair):
 class NoWorse(OfPair):
     """Has final values of `metric` that are worse than those of `than` by little.
 
-    That is by less than `within`; they may be better by any amount.
+    That is by less than `margin`; they may be better by any amount.
     """
 
     named: ClassVar[str] = "no_worse"
-    lacking: ClassVar[str] = "how much worse at most; add within: 0.01"
+    lacking: ClassVar[str] = "how much worse at most; add margin: 0.01"
     words: ClassVar[str] = " no worse than "
 
     no_worse: str
@@ -105,7 +105,7 @@ class NoWorse(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges the median difference of final values against a loss of `within`."""
+        """Judges the median difference of final values against a loss of `margin`."""
         metric, within = self.metric, self.within
         sample, said = difference(measured, metric, one, other)
         rising = measured.metric(metric).higher_is_better
@@ -120,7 +120,7 @@ class Close(OfPair):
     """Has final values of `metric` that differ from those of `than` by little."""
 
     named: ClassVar[str] = "close"
-    lacking: ClassVar[str] = "how close; add within: 0.01"
+    lacking: ClassVar[str] = "how close; add margin: 0.01"
     words: ClassVar[str] = " as good as "
 
     close: str
@@ -131,7 +131,7 @@ class Close(OfPair):
     """Largest difference, in the unit of the metric."""
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the median difference of final values is within `within` of 0.
+        """Judges whether the median difference of final values is within `margin` of 0.
 
         That they are equivalent is more than that they are not different.
         """
@@ -144,10 +144,10 @@ class Close(OfPair):
 
 
 class Value(Claim):
-    """Has a final value of `metric` that is `is`, to `within`."""
+    """Has a final value of `metric` that is `is`, to `margin`."""
 
     named: ClassVar[str] = "value"
-    lacking: ClassVar[str] = "which value; add is: 0.9 and within: 0.01"
+    lacking: ClassVar[str] = "which value; add is: 0.9 and margin: 0.01"
     compares: ClassVar[bool] = False
 
     value: str
@@ -163,7 +163,7 @@ class Value(Claim):
         yield ("is",), self.metric, self.is_
 
     def judge(self, measured: "Measured", name: str) -> Judged:
-        """Judges whether the median final value is within `within` of `is`."""
+        """Judges whether the median final value is within `margin` of `is`."""
         metric, expected, within = self.metric, self.is_, self.within
         sample, said = of_group(measured, metric, name)
         evidence = near(sample, expected - within, expected + within)
@@ -173,10 +173,10 @@ class Value(Claim):
 
 
 class Ratio(OfPair):
-    """Has `is` times what `than` has: their ratio is `is`, to `within`."""
+    """Has `is` times what `than` has: their ratio is `is`, to `margin`."""
 
     named: ClassVar[str] = "ratio"
-    lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, within: 1"
+    lacking: ClassVar[str] = "of what; add of: virtual_s, is: 2, margin: 1"
     words: ClassVar[str] = " against "
 
     ratio: str
@@ -202,7 +202,7 @@ class Ratio(OfPair):
         return {_end(of): _at_end(of) if of in QUANTITIES else final_frame(of)}
 
     def judge(self, measured: "Measured", one: str, other: str) -> Judged:
-        """Judges whether the median ratio over pairs of replicates is within `within`.
+        """Judges whether the median ratio over pairs of replicates is within `margin`.
 
         A number that cannot be above zero has no ratio: its pair counts for neither
         side.

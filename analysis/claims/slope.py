@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class Slope(Claim):
     """Has a `metric` that falls with the commits like a power of them.
 
-    The exponent is at most `is`, to `within`.
+    The exponent is at most `is`, to `margin`.
     """
 
     named: ClassVar[str] = "slope"
-    lacking: ClassVar[str] = "which slope; add is: -1 and within: 0.25"
+    lacking: ClassVar[str] = "which slope; add is: -1 and margin: 0.25"
     compares: ClassVar[bool] = False
 
     slope: Annotated[
@@ -67,7 +67,7 @@ class Slope(Claim):
         return _run_means(metric)
 
     def judge(self, measured: "Measured", *names: str) -> Judged:
-        """Judges whether the median exponent is at most `is` + `within`.
+        """Judges whether the median exponent is at most `is` + `margin`.
 
         A metric may fall faster than a theorem bounds it.
         """

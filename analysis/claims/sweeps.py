@@ -113,7 +113,7 @@ class Monotone(Claim):
         """Judges whether final values grow along a sweep, or whether they fall.
 
         That is from the first to the last swept value, and by no step from one to the
-        next the other way by `within`.
+        next the other way by `margin`.
         """
         metric, over, within = self.metric, self.over, self.within
         sign = 1.0 if self.direction == "rising" else -1.0
@@ -140,7 +140,7 @@ class Steady(Claim):
     """Has a final value of `metric` that the swept `over` changes by little."""
 
     named: ClassVar[str] = "steady"
-    lacking: ClassVar[str] = "over what, how steady; add over: KEY, within: 1"
+    lacking: ClassVar[str] = "over what, how steady; add over: KEY, margin: 1"
     along_sweep: ClassVar[bool] = True
 
     steady: str
@@ -153,7 +153,7 @@ class Steady(Claim):
     """Largest difference between two swept values, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether final values differ by at most `within` in all pairs."""
+        """Judges whether final values differ by at most `margin` in all pairs."""
         metric, over, within = self.metric, self.over, self.within
         names, sample, said = along(measured, self, groups)
         to = f": {metric} the same for all {over}, to {within:g}"
@@ -171,12 +171,12 @@ class Steady(Claim):
 class NoWorseMean(OfPair):
     """Has final values of `metric` that are worse by little on average over a sweep.
 
-    That is by less than `within`, averaged over all swept values of `over`, such as
+    That is by less than `margin`, averaged over all swept values of `over`, such as
     networks, which is one number of each replicate.
     """
 
     named: ClassVar[str] = "no_worse_mean"
-    lacking: ClassVar[str] = "over what, by how much; add over: KEY, within: 0.01"
+    lacking: ClassVar[str] = "over what, by how much; add over: KEY, margin: 0.01"
     along_sweep: ClassVar[bool] = True
     words: ClassVar[str] = " no worse than "
 
@@ -190,7 +190,7 @@ class NoWorseMean(OfPair):
     """Largest loss that counts as none, in the unit of the metric."""
 
     def judge(self, measured: "Measured", *groups: str) -> Judged:
-        """Judges whether the mean over a sweep is worse by less than `within`.
+        """Judges whether the mean over a sweep is worse by less than `margin`.
 
         Swept values, such as networks, are those of the study and no sample of others.
         What diverged counts as in `no_worse`.

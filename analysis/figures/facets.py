@@ -90,9 +90,10 @@ def facets(
         StudyError: There is no such key.
     """
     known = groups(study) if among is None else list(among)
-    table = groups_at(study, [] if over in (None, "variant") else [over], None)
+    given = [] if over in (None, "variant") else [over]
+    by, table = groups_at(study, given, None)
     table = table.loc[table["group"].isin(known)]
-    columns, keys = swept_columns(study), [over] if over else swept_axes(study)
+    columns, keys = swept_columns(study), by or ([over] if over else swept_axes(study))
     sizes = table.groupby([columns.get(k, k) for k in keys]).size() if keys else ()
     compares = 1 < len(sizes) <= MOST_VALUES and min(sizes) > 1
     if over or compares:

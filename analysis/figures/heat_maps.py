@@ -207,7 +207,7 @@ def points(
     Raises:
         StudyError: Not two keys are swept, or more than these two.
     """
-    fixed, several = fixed_values(at), swept_axes(study)
+    fixed, several = fixed_values(study, at), swept_axes(study)
     if isinstance(keys, str):
         raise StudyError(
             f"keys must be two swept keys, got {keys!r}; write "
@@ -220,17 +220,18 @@ def points(
             f"a heat map needs two swept keys, got {', '.join(several) or 'none'}; "
             f"name two of them as keys, and values of the others by at"
         )
-    table, columns = groups_at(study, keys, at), swept_columns(study)
-    x, y = (columns[key] for key in keys)
+    (right, up), table = groups_at(study, keys, at)
+    columns = swept_columns(study)
+    x, y = columns[right], columns[up]
     table = table.dropna(subset=[columns[key] for key in fixed])
     table = table[["group", "variant", x, y]]
     swept = table.dropna(subset=[x, y])
     if swept.empty:
-        raise StudyError(f"no variant is swept over both {keys[0]} and {keys[1]}")
+        raise StudyError(f"no variant is swept over both {right} and {up}")
     if swept.duplicated(["variant", x, y]).any():
         raise StudyError(
-            f"more than {keys[0]} and {keys[1]} is swept; name values of the other "
-            f"keys by at: {', '.join(key for key in several if key not in keys)}"
+            f"more than {right} and {up} is swept; name values of the other "
+            f"keys by at: {', '.join(key for key in several if key not in (right, up))}"
         )
     return table
 

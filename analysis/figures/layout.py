@@ -13,7 +13,7 @@ from matplotlib.legend import Legend
 
 from ...simulator.files.study import metric_of_study
 from ...simulator.scenario.study import BASE
-from ..frames import Study, accounts, data_sets, described, runs
+from ..frames import Study, accounts, data_sets, described, runs, swept_keys
 from . import style
 
 LINES_OF_LEGEND = 20
@@ -108,6 +108,13 @@ def label(study: Study, group: str) -> str:
     diverged = int((ends == "diverged").sum())
     called = name(study, group)
     return f"{called} ({diverged} of {len(ends)} diverged)" if diverged else called
+
+
+def swept_clients(study: Study) -> str:
+    """Returns words on the groups of clients that are swept; "" for none."""
+    keys = [key.split(".") for key in swept_keys(study)]
+    found = [f"{'.'.join(k[3:])} of {k[2]}" for k in keys if k[1:2] == ["groups"]]
+    return f"swept: {', '.join(found)}" if found else ""
 
 
 def replicates(counts: Iterable[int]) -> str:

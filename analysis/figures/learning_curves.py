@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...simulator.files.study import StudyError, metric_of_study
+from ...simulator.parts.errors import documented_key
 from .. import facts
 from ..curves import mean_curves
 from ..frames import (
@@ -86,7 +87,7 @@ def convergence(
             in any group.
     """
     known = chosen(study, groups)
-    if against in swept_columns(study):
+    if documented_key(str(against)) in swept_columns(study):
         raise StudyError(
             f"against must be a count such as time, got the swept key {against}; "
             f"write panels={against!r}, or take final_over"

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError
-from ...simulator.parts.errors import shown, suggestion
-from ...simulator.scenario.study import documented_key, short_names
+from ...simulator.parts.errors import documented_key, shown, suggestion
+from ...simulator.scenario.study import short_names
 from ..frames import Study, follow, ordered, runs, short, swept_columns, swept_keys
 from . import layout, style
 
@@ -40,8 +40,7 @@ class Line(NamedTuple):
 def swept_key(study: Study) -> str | None:
     """Returns the only swept key with numbers, apart from keys that follow from it."""
     keys = swept_keys(study)
-    for key in keys:
-        values = [run["parameters"].get(key, 0) for run in study.manifest["runs"]]
+    for key, values in keys.items():
         numbers = all(isinstance(value, int | float) for value in values)
         if numbers and len(follow(study, key)) == len(keys) - 1:
             return key
@@ -57,8 +56,8 @@ def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line]
         StudyError: A key is not swept, or not over numbers; nothing has the values; or
             there are more lines than can be told apart.
     """
-    columns, fixed = swept_columns(study), fixed_values(at)
-    table = groups_at(study, [key], at)
+    columns, fixed = swept_columns(study), fixed_values(study, at)
+    (key,), table = groups_at(study, [key], at)
     known = table[columns[key]].dropna()
     if known.empty:
         raise StudyError(f"at must name values that are swept, got {pinned(at)}")
@@ -87,25 +86,32 @@ def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line]
     return found, words if along else ""
 
 
-def groups_at(study: Study, keys: Sequence[str], at: At | None) -> pd.DataFrame:
+def groups_at(
+    study: Study, keys: Sequence[str], at: At | None
+) -> tuple[list[str], pd.DataFrame]:
     """Returns the groups that have some values, or are not swept over their keys.
 
     Returns:
-        A row per group, as `frames.runs` has it.
+        The keys, given in any words, as `swept_columns` has them; and a row per group,
+        as `frames.runs` has it.
 
     Raises:
         StudyError: A key is not swept, or no group has a value of it.
     """
-    columns, fixed = swept_columns(study), fixed_values(at)
-    for key in (*keys, *fixed):
-        if key not in columns:
-            raise StudyError(f"{key} is not swept; {suggestion(key, columns)}")
+    columns, fixed = swept_columns(study), fixed_values(study, at)
     table = runs(study).drop_duplicates("group")
     kept = np.ones(len(table), bool)
     for key, value in fixed.items():
         column = table[columns[key]]
         kept &= (column.isna() | is_at(column, value)).to_numpy()
-    return table.loc[kept]
+    return [_key_of(study, key) for key in keys], table.loc[kept]
+
+
+def _key_of(study: Study, key: object) -> str:
+    found, known = documented_key(str(key)), swept_columns(study)
+    if found not in known:
+        raise StudyError(f"{key} is not swept; {suggestion(key, known)}")
+    return found
 
 
 def is_at(column: pd.Series, value: object) -> pd.Series:
@@ -124,19 +130,19 @@ def is_at(column: pd.Series, value: object) -> pd.Series:
     return found
 
 
-def fixed_values(at: object) -> dict[str, object]:
+def fixed_values(study: Study, at: object) -> dict[str, object]:
     """Returns values of other swept keys, to which a figure is confined.
 
     Raises:
-        StudyError: They are no mapping; an instant has another name.
+        StudyError: They are no mapping, as an instant, or a key is not swept.
     """
     if at is not None and not isinstance(at, Mapping):
         raise StudyError(
             f"at must be values of other swept keys, such as "
-            f"{{'algorithm.step_size': 0.1}}, got {shown(at)}; for the metric after so "
-            f"many seconds take after={shown(at)}"
+            f"{{'algorithm.learning_rate': 0.1}}, got {shown(at)}; for the metric "
+            f"after {shown(at)} seconds take after={shown(at)}"
         )
-    return dict(at or {})
+    return {_key_of(study, key): value for key, value in (at or {}).items()}
 
 
 def split(

@@ -1,6 +1,7 @@
 """Histograms of staleness, a panel for each client."""
 
 import math
+import textwrap
 from collections.abc import Iterator
 
 import matplotlib as mpl
@@ -73,13 +74,16 @@ def staleness_histogram(
     known = clients.of_run(study, int(table["run"].iloc[0]))
     names = clients.titles(known, shown)
     rows, columns = layout.grid(len(shown))
-    title = style.text(layout.name(study, group), 60)
     variants = runs(study).drop_duplicates("group").set_index("group")["variant"]
     points = (variants == variants[group]).sum()
-    if points > 1:
-        title += f"; 1 of {points} swept points"
-    if len(shown) < len(everyone):
-        title += f"; {len(shown)} of {len(everyone)} clients"
+    few = f"{len(shown)} of {len(everyone)} clients, evenly spread"
+    words = [
+        style.text(layout.name(study, group), 60),
+        f"1 of {points} swept points" if points > 1 else "",
+        layout.swept_clients(study),
+        few if len(shown) < len(everyone) else "",
+    ]
+    title = textwrap.fill("; ".join(filter(None, words)), 70)
     color = facets.looks(study)[group].color
     with style.context():
         size = layout.for_print(max(4.2, 0.4 + 2.1 * columns), 1.1 + 1.7 * rows)

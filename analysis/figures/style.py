@@ -19,8 +19,13 @@ from matplotlib import style as styles_of_matplotlib
 from matplotlib.typing import RcKeyType
 
 from ...simulator.files.study import Study, metric_of_study
-from ...simulator.parts.errors import UserError, printable, shortened, suggestion
-from ...simulator.scenario.study import documented_key
+from ...simulator.parts.errors import (
+    UserError,
+    documented_key,
+    printable,
+    shortened,
+    suggestion,
+)
 from .venues import VENUES, Venue
 
 INK = "#000000"

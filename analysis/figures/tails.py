@@ -61,6 +61,7 @@ def staleness_tails(study: Study) -> Figure:
         note = (
             "Part of all work that used a state at least so stale",
             "replicates together",
+            layout.swept_clients(study),
             f"never stale: {', '.join(fresh)}" if fresh else "",
             remark,
         )

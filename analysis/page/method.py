@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...simulator.files.study import is_world, metric_of_study
 from ...simulator.parts import attached
-from ...simulator.parts.errors import TAGS, counted
+from ...simulator.parts.errors import TAGS, counted, documented_key
 from .. import facts, worlds
 from ..facts import Entry
 from ..frames import data_sets
@@ -177,5 +177,5 @@ def swept(runs: Sequence[Entry]) -> dict[str, list[object]]:
             part = facts.at_key(run, key)
             named = isinstance(value, str) and value != part and part is not None
             told = f"{value} = {shown(part)}" if named else value
-            found.setdefault(key, {})[shown(value)] = told
+            found.setdefault(documented_key(key), {})[shown(value)] = told
     return {key: list(values.values()) for key, values in found.items()}

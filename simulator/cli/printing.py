@@ -13,6 +13,7 @@ from ..parts.errors import (
     LONGEST,
     brief,
     counted,
+    documented_key,
     one_line,
     printable,
     shortened,
@@ -233,7 +234,7 @@ def draw(
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
     if against is not None:
         metric, key = against[0] or frames.first_metric(study.manifest), against[1]
-        if key in frames.swept_columns(study):
+        if documented_key(key) in frames.swept_columns(study):
             figure = figures.final_over(study, key, metric)
         else:
             figure = figures.convergence(study, metric, key)

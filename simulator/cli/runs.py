@@ -380,10 +380,8 @@ def search(
 
 
 def _told(found: Any, best: Any, sought: str) -> str:
-    from ..scenario.study import documented_key
-
     chosen = best.parameters.items()
-    values = ", ".join(f"{documented_key(k)}={shown(v)}" for k, v in chosen)
+    values = ", ".join(f"{key}={shown(value)}" for key, value in chosen)
     low, high = best.value.low, best.value.high
     if best.diverged:
         sure = f"; {best.diverged} of its {best.fresh} new replicates missed"

@@ -6,12 +6,12 @@ import sys
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from ..parts.errors import UserError, nearest, shown, suggestion
+from ..parts.errors import UserError, documented_key, nearest, shown, suggestion
 from .console import out
 
 app = typer.Typer()
@@ -107,15 +107,22 @@ def _print_chain(name: str) -> None:
     from ..parts.base import Part, tag
     from ..parts.catalogue import classes
     from ..scenario.dialect import dump
-    from ..scenario.study import documented_key
 
     (part,) = (p for p in classes("algorithms", Part) if tag(p) == name)
     if issubclass(part, Chained) and part is not WrittenChain:
         needed = {"step_size": 0.1, "batch": 16, "local_steps": 1}
-        method = part.model_validate(needed)
-        opened = {documented_key(key): each for key, each in method.opened().items()}
+        method = {"algorithm": _worded(part.model_validate(needed).opened())}
         out.print("\nIts chain of stages, with learning_rate 0.1 and batch_size 16:\n")
-        out.print(dump({"algorithm": opened}), markup=False, highlight=False)
+        out.print(dump(method), markup=False, highlight=False)
+
+
+def _worded(tree: Any) -> Any:
+    """Returns a part of a scenario with its keys in the words that pages have."""
+    if isinstance(tree, list):
+        return [*map(_worded, tree)]
+    if isinstance(tree, dict):
+        return {documented_key(key): _worded(value) for key, value in tree.items()}
+    return tree
 
 
 def _list_scenarios() -> None:

@@ -67,7 +67,7 @@ Batch = Annotated[
 class Algorithm(Part):
     """Common base of all algorithms: a step size and a batch.
 
-    `batch` is a number of samples, or, below 1, a fraction of the samples of a client.
+    `batch_size` is a number of samples, or, below 1, a fraction of a client's samples.
     """
 
     step_size: StepSize

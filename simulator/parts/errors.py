@@ -6,6 +6,7 @@ import sysconfig
 import traceback
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -20,13 +21,17 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "algorithm.local_epochs": ("epochs", "num_epochs"),
     "algorithm.mixing": ("alpha",),
     "algorithm.mu": ("proximal_mu",),
-    "algorithm.optimizer": ("momentum", "server_momentum"),
+    "algorithm.optimizer": ("momentum", "server_momentum", "weight_decay"),
     "algorithm.staleness_weight": ("staleness function", "staleness_fn", "discount"),
+    "decay": ("beta",),
+    "exponent": ("a", "alpha", "beta"),
+    "slope": ("a",),
     "num_byzantine": ("num_malicious", "num_malicious_clients", "byzantine"),
     "problem.partition.clients": ("num_clients", "n_clients", "total_clients"),
     "clients": ("users", "workers"),
     "clients.number": ("count", "num", "num_clients", "n_clients", "total_clients"),
-    "clients.selection.concurrency": ("max_concurrency",),
+    "clients.selection.concurrency": ("max_concurrency", "num_participants"),
+    "clients.message_loss": ("loss_rate", "packet_loss"),
     "clients.selection.arrivals": ("arrival_rate",),
     "clients.compute": ("delay", "delays", "compute_time", "delay_distribution"),
     "clients.availability": ("dropout", "churn"),
@@ -108,6 +113,18 @@ def fields_words(known: Collection[str]) -> dict[str, str]:
 def documented(known: Collection[str]) -> dict[str, str]:
     """Returns keys of a class of which pages name the field's word first, and that."""
     return {o: word for word, o in fields_words(known).items() if o not in TAGS}
+
+
+@cache
+def documented_key(key: str) -> str:
+    """Returns a dotted key, in any words, in those that pages have; names stay."""
+    parts = key.split(".")
+    # `loss` has two meanings: next to crashes it is that of clients' messages.
+    more = ["crashes"] if parts[0] == "clients" else []
+    return ".".join(
+        part if owner == "groups" else documented((part, *more)).get(part, part)
+        for owner, part in zip(("", *parts), parts, strict=False)
+    )
 
 
 def plain(word: str) -> str:

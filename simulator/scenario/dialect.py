@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from ..parts.base import LocatedError
-from ..parts.errors import TAGS, ScenarioError, shown
+from ..parts.errors import TAGS, ScenarioError, documented_key, shown
 from ..parts.json_text import Json
 from ..parts.messages import fields_at
 
@@ -195,11 +195,10 @@ class Inherited(NamedTuple):
     left: tuple[str, ...]
 
     def __str__(self) -> str:
-        taken = ", ".join(self.taken) or "nothing"
-        line = f"{'.'.join(map(str, self.keys))} ({self.kind}) inherits {taken}"
-        if not self.left:
-            return line
-        return f"{line}, but not {', '.join(self.left)}"
+        taken, left = (map(documented_key, names) for names in (self.taken, self.left))
+        place = documented_key(".".join(map(str, self.keys)))
+        line = f"{place} ({self.kind}) inherits {', '.join(taken) or 'nothing'}"
+        return f"{line}, but not {', '.join(left)}" if self.left else line
 
 
 def filled(

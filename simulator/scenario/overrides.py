@@ -9,7 +9,7 @@ from ..parts.errors import LONGEST, TAGS, ScenarioError, shortened, shown
 from . import dialect
 from .dialect import Keys, Mark
 from .setting import Varied
-from .study import replace, swept_over
+from .study import entries, replace, swept_over
 from .synonyms import Synonyms
 
 Places = dict[Keys, Mark | str]
@@ -56,10 +56,11 @@ def apply(
         raise ScenarioError(f"{where}: {error}") from None
     keys = tuple(map(str, words.place(keys)))
     value = reduce(getitem, keys, change)
-    for known in [known for known in places if known[: len(keys)] == keys]:
+    place = _numbered(tree, keys)
+    for known in [known for known in places if known[: len(keys)] == place]:
         del places[known]
     for depth in range(1, len(keys) + 1):
-        places.setdefault(keys[:depth], where)
+        places.setdefault(place[:depth], where)
     # A null inside a variant is part of it: it removes an entry of the base.
     of_variant = keys[0] == "variants" and (len(keys) > 2 or value is not None)
     if value == {}:
@@ -79,7 +80,7 @@ def refuse_swept(scenario: Varied, places: Places) -> None:
     for keys, where in places.items():
         inner: object = tree
         for key in keys:
-            inner = inner.get(str(key)) if isinstance(inner, Mapping) else None
+            inner = entries(inner).get(str(key))
         if isinstance(where, tuple) or inner is None or isinstance(inner, Mapping):
             continue
         for key in swept_over(scenario, replace({}, keys, inner)):
@@ -143,10 +144,19 @@ def _check_way(tree: Mapping[str, object], keys: tuple[str, ...], where: str) ->
         inner = tree.get(key)
         if inner is None:
             return
-        if not isinstance(inner, Mapping):
+        tree = entries(inner)
+        if not isinstance(inner, Mapping) and keys[depth] not in tree:
             way = ".".join(keys[:depth])
             raise ScenarioError(
-                f"{where} must go through mappings, but {way} is {shown(inner)}; "
-                f"replace it as a whole: -s '{way}=...'"
+                f"{where} must go through mappings, and lists by position, but {way} "
+                f"is {shown(inner)}; replace it as a whole: -s '{way}=...'"
             )
-        tree = inner
+
+
+def _numbered(tree: object, keys: tuple[str, ...]) -> Keys:
+    """Returns the place of an entry, with numbers for its positions in lists."""
+    found: Keys = ()
+    for key in keys:
+        found = (*found, int(key) if isinstance(tree, list | tuple) else key)
+        tree = entries(tree).get(key)
+    return found

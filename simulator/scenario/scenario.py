@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ..parts import metrics
 from ..parts.base import Config, LocatedError, NamedPart, Part, tag
 from ..parts.catalogue import AnyName, AnyPart, classes
-from ..parts.errors import ScenarioError, suggestion
+from ..parts.errors import ScenarioError, documented_key, suggestion
 from ..parts.functions import FunctionName
 from ..parts.metrics import facts, in_nats
 from ..parts.stop import Count, Seconds
@@ -327,14 +327,13 @@ class Scenario(BaseScenario):
         for keys, given in refused.items():
             if given:
                 what = f", got {', '.join(own)}" if given is own else ""
-                name = ".".join(map(str, keys))
-                # By default fed_async has one.
-                zero = keys[-1] == "proximal"
+                name, rule, remedy = ".".join(map(str, keys)), "left out", "remove it"
+                if keys[-1] == "proximal":
+                    name, rule = documented_key(name), "0"
+                    remedy = "write mu: 0 (fed_async has another by default)"
                 raise LocatedError(
-                    f"{name} must be {'0' if zero else 'left out'} with problem.work, "
-                    f"whose function makes the gradients{what}; "
-                    f"{'write 0' if zero else 'remove it'}, or do the same in the "
-                    f"function",
+                    f"{name} must be {rule} with problem.work, whose function makes "
+                    f"the gradients{what}; {remedy}; the function may do the same",
                     keys,
                 )
 

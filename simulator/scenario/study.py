@@ -12,7 +12,7 @@ from ..parts.errors import (
     TAGS,
     ScenarioError,
     advice,
-    documented,
+    documented_key,
     printed,
     shortened,
     shown,
@@ -243,14 +243,18 @@ def replace(
     head, *rest = str(keys[0]), *keys[1:]
     if not rest:
         return merge(tree, {head: value}, nulls_remove=nulls_remove)
-    old = tree.get(head)
-    items = old if isinstance(old, list | tuple) else ()
-    listed = {str(number): item for number, item in enumerate(items)}
-    if str(rest[0]) in listed:
-        inner = replace(listed, tuple(rest), value, nulls_remove=nulls_remove)
-        return {**tree, head: list(inner.values())}
-    old = old if isinstance(old, Mapping) else {}
-    return {**tree, head: replace(old, tuple(rest), value, nulls_remove=nulls_remove)}
+    known, is_list = entries(tree.get(head)), isinstance(tree.get(head), list | tuple)
+    if is_list and str(rest[0]) not in known:
+        known, is_list = {}, False
+    inner = replace(known, tuple(rest), value, nulls_remove=nulls_remove)
+    return {**tree, head: list(inner.values()) if is_list else inner}
+
+
+def entries(value: object) -> Mapping[str, Any]:
+    """Returns the entries of a mapping, or of a list by position; none of others."""
+    if isinstance(value, list | tuple):
+        return {str(position): item for position, item in enumerate(value)}
+    return value if isinstance(value, Mapping) else {}
 
 
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:
@@ -265,12 +269,6 @@ def short_names(keys: tuple[str, ...]) -> dict[str, str]:
         )
         names[key] = documented_key(ending)
     return names
-
-
-def documented_key(key: str) -> str:
-    """Returns a dotted key whose last part is the word that pages have for it."""
-    head, dot, last = key.rpartition(".")
-    return head + dot + documented((last,)).get(last, last)
 
 
 def is_same(old: Mapping[str, object], new: Mapping[str, object]) -> bool:

@@ -22,11 +22,11 @@ from ..files import inputs
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
-from ..parts.errors import StudyError, counted
+from ..parts.errors import StudyError, counted, documented_key
 from ..scenario import tuning
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
-from ..scenario.study import Run, VariantError, documented_key, expand
+from ..scenario.study import Run, VariantError, expand
 from ..scenario.tuning import Choice, Objective, Point, Trial
 from . import origins, planning, running
 from .planning import OPEN, TUNING

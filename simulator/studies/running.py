@@ -133,6 +133,7 @@ def arrays(given: Given) -> dict[str, np.ndarray]:
         ScenarioError: They are neither two nor four, or have other names.
     """
     if not isinstance(given, Mapping):
+        check_type("data", given, list | tuple, "arrays x and y, such as (x, y)")
         if len(given) not in (2, 4):
             raise ScenarioError(
                 f"data must be x and y, or {', '.join(NAMES)}, got {len(given)} "
@@ -231,6 +232,7 @@ def simulate(
     rule = 'a mapping such as {"stop.time": 5}'
     check_type("replace", replace, Mapping | None, rule)
     if replicates is not None:
+        check_type("replicates", replicates, int | np.integer, "a number, such as 3")
         replace = {**(replace or {}), "replicates": replicates}
     places: overrides.Places = {}
     for key, value in (replace or {}).items():

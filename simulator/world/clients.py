@@ -134,8 +134,8 @@ class Power(Config):
 class OpenArrivals(Config):
     """Starts of jobs independent of their durations: an open system.
 
-    A start that finds `in_flight` running jobs, or no client that is free and present,
-    is missed; incidents count them (`MISSED`).
+    A start that finds `concurrency` running jobs, or no client that is free and
+    present, is missed; incidents count them (`MISSED`).
 
     Source: FLSim's generators of events; the demand of Huba et al., Papaya: Practical,
     Private, and Scalable Federated Learning (2022).
@@ -164,10 +164,10 @@ class Selection(Config):
     prefer: Preference | None = None
     """Which of those who are drawn so are taken; by default the first."""
     in_flight_by: Concurrency | None = None
-    """Rule by which that number changes, from `in_flight` on; never more."""
+    """Rule by which that number changes, from `concurrency` on; never more."""
     refill: Count = 1
-    """Free places, of `in_flight`, with which new jobs start, in all of them at once;
-    with `in_flight` of them they are rounds. Source: NVIDIA FLARE 2.7,
+    """Free places, of `concurrency`, with which new jobs start, in all of them at once;
+    with `concurrency` of them they are rounds. Source: NVIDIA FLARE 2.7,
     `min_hole_to_fill` of its `BuffDeviceManager`."""
 
     @model_validator(mode="after")

@@ -60,8 +60,8 @@ class SteadyStaleness(Concurrency):
 
     With C jobs always running and Z contributions per commit, the mean staleness is
     (C - 1) / Z for any times, so that Z follows from the arrivals. The next number is
-    1 + Z target, rounded, from 2 to `in_flight`; a staleness sum of zero counts as one
-    commit. After a change, as many contributions are skipped as jobs were running,
+    1 + Z target, rounded, from 2 to `concurrency`; a staleness sum of zero counts as
+    one commit. After a change, as many contributions are skipped as jobs were running,
     because most of them had read before.
 
     Source: Little's law over commits, as in `protocol.size_by: {kind: staleness}`;

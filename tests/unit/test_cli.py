@@ -177,6 +177,9 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     assert "t_synchronous" in invoked("list").stdout
     assert "Every client begins available" in invoked("list", "on_off").stdout
     assert "max_staleness" in invoked("list", "bounded").stdout
+    chain = invoked("list", "fed_avg").stdout.partition("Its chain")[2]
+    assert "client_weighting: samples" in chain
+    assert "    learning_rate: 1.0" in chain
     assert "parameters: s, loc = 0, scale = 1" in invoked("list", "lognorm").stdout
     assert "second_decay" in invoked("list", "momentum").stdout
     assert "--from quickstart" in invoked("list", "quickstart").stdout

@@ -15,7 +15,7 @@ sweep:
   algorithm.step_size: [0.01, 0.1]
   clients.compute: [{law: expon}, {law: constant, value: 1}]
 """
-HEAT = "test_accuracy-over-algorithm.step_size-and-clients.compute"
+HEAT = "test_accuracy-over-algorithm.learning_rate-and-clients.compute"
 
 
 @pytest.fixture(scope="module")
@@ -77,5 +77,6 @@ def test_a_metric_is_drawn_against_what_is_asked_for(folder: Path) -> None:
     assert "test_loss-against-messages.png" in _plot(
         folder, "--metric", "test_loss", "--against", "messages"
     )
-    output = _plot(folder, "--against", "algorithm.step_size")
-    assert "test_accuracy-against-algorithm.step_size.png" in output
+    for key in ("algorithm.step_size", "algorithm.learning_rate"):
+        output = _plot(folder, "--against", key)
+        assert f"test_accuracy-against-{key}.png" in output

@@ -37,7 +37,7 @@ def test_a_study_has_methods_and_a_folder_stands_for_it(folder: Path) -> None:
     assert_frame_equal(study.tidy(), stalesim.tidy(folder))
     finals = study.final_values("test_accuracy")
     assert_frame_equal(finals, stalesim.final_values(str(folder), "test_accuracy"))
-    assert list(finals["algorithm.step_size"].unique()) == ["low", "high"]
+    assert list(finals["algorithm.learning_rate"].unique()) == ["low", "high"]
     assert len(study.claims()) == len(stalesim.claims.evaluate(folder)) == 1
     (axes,) = study.plot(against="commits").axes
     assert axes.get_xlabel() == "Server updates"
@@ -57,11 +57,16 @@ def test_all_mistakes_are_of_one_class(folder: Path) -> None:
         lambda: stalesim.simulate(None),  # pyright: ignore[reportArgumentType]
         lambda: stalesim.simulate("quickstart", jobs=-3),
         lambda: stalesim.simulate("quickstart", replace="seed=5"),  # pyright: ignore
+        lambda: stalesim.simulate("quickstart", data=3),  # pyright: ignore
+        lambda: stalesim.simulate("quickstart", replicates="3"),  # pyright: ignore
+        lambda: study.table("jobs", ["run", "foo"]),
+        lambda: study.table("jobs", ["client"]),
         lambda: stalesim.tune(3),  # pyright: ignore[reportArgumentType]
         lambda: stalesim.compare("quickstart"),
     ):
-        with pytest.raises(stalesim.UserError):
+        with pytest.raises(stalesim.UserError) as caught:
             mistake()
+        assert len(caught.value.lines) == 1
 
 
 def test_a_script_shows_progress_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

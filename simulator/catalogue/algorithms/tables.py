@@ -180,7 +180,7 @@ class TableMethod(Algorithm):
     """Q: steps that a client makes on its own copy, each on a new batch; it sends the
     sum of their gradients."""
     local_step_size: StepSize | None = None
-    """Step size of the local steps; by default `step_size`."""
+    """Step size of the local steps; by default `learning_rate`."""
 
     family: ClassVar[str] = "horizontal"
     numbers: ClassVar[tuple[str, ...]] = ("local_step_size",)

@@ -33,7 +33,7 @@ class Buffered(LimitsGathering, Protocol):
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""
     size_by: Annotated[BufferSize, AnyPart("buffer_sizes")] | None = None
-    """Rule by which the size changes, from `size` on."""
+    """Rule by which the size changes, from `buffer_size` on."""
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
     grace: Annotated[float, Field(ge=0)] | None = None

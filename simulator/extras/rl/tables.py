@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ....analysis.frames import UNFINISHED, Study, swept_columns
+from ....analysis.frames import UNFINISHED, Study, parameters, swept_columns
 from ...scenario.study import short_names
 from .theory import rollout_staleness
 from .world.measures import RolloutLoad
@@ -51,7 +51,7 @@ def of_runs(study: Study) -> pd.DataFrame:
             {
                 "label": run["label"],
                 "variant": run["variant"],
-                **{key: str(value) for key, value in run["parameters"].items()},
+                **{key: str(value) for key, value in parameters(run).items()},
                 **values,
                 "length_bias": bias,
                 "rho": run["workload"]["rho"],

@@ -20,6 +20,7 @@ from ...parts.errors import (
     one_line,
     ranges,
     shortened,
+    shown,
 )
 from ...parts.lazy import Late
 from . import parts
@@ -172,12 +173,11 @@ class Study:
 
         Args:
             name: a key of `COLUMNS`.
-            columns: Some of its columns, with those that it is sorted by; by default
-                all.
+            columns: Some of its columns, `run` among them; by default all.
 
         Raises:
-            StudyError: there is no such table, or (`DamageError`) rows of it are
-                missing or damaged.
+            StudyError: there is no such table or column, or (`DamageError`) rows of it
+                are missing or damaged.
 
         Example: `study.table("jobs", ["run", "client", "job", "commit"])`
         """
@@ -185,8 +185,8 @@ class Study:
 
         found = self.arrow(name, columns=columns)
         known = found.column_names
-        keys = [k for k in ("run", "time", "client", "job", "commit") if k in known]
-        keys = ORDERS.get(name, keys)
+        keys = ORDERS.get(name, ("run", "time", "client", "job", "commit"))
+        keys = [key for key in keys if key in known]
         order = np.lexsort([found.column(key).to_numpy() for key in reversed(keys)])
         if (order[1:] < order[:-1]).any():
             found = found.take(pa.array(order))
@@ -227,16 +227,23 @@ class Study:
                 "record: summary; repeat it with record: everything"
             )
         filters: parts.Filters | None = None if run is None else [("run", "=", run)]
-        found = parts.joined(
-            name,
-            [
-                parts.read(
-                    self._disk, self.folder / name / file, seal, filters, columns
-                )
-                for file, seal in parts.ordered(self.files.get(name, {})).items()
-            ],
-        )
-        runs = found.column("run").to_numpy()
+        place = self.folder / name
+        files = parts.ordered(self.files.get(name, {})).items()
+        try:
+            read = [
+                parts.read(self._disk, place / file, seal, filters, columns)
+                for file, seal in files
+            ]
+            found = parts.joined(name, read)
+            runs = found.column("run").to_numpy()
+        except (KeyError, TypeError, ValueError):
+            if columns is None:
+                raise
+            every = ", ".join(self.arrow(name, run).column_names)
+            raise StudyError(
+                f"columns must be a list of some of {every}, run among them, got "
+                f"{shown(columns)}"
+            ) from None
         self._check_rows(name, runs, run)
         return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
 

@@ -60,7 +60,7 @@ def test_histograms_of_many_clients_of_no_staleness_and_of_nothing() -> None:
     figure = figures.staleness_histogram(Fake(("async",), clients=40), "async")
     titles = [title.split("\n")[0] for title in titles_of(figure)]
     assert (len(titles), titles[0], titles[-1]) == (12, "client 1", "client 40")
-    assert "12 of 40 clients" in figure.get_suptitle()
+    assert "12 of 40 clients, evenly spread" in figure.get_suptitle()
     study = Fake(("async", "central"))
     table = study.tables["staleness"]
     study.tables["staleness"] = table.assign(low=0, high=1, quantity="contribution")
@@ -265,6 +265,16 @@ def test_tiers_have_a_line_each_on_shared_axes() -> None:
     again = first.assign(run=first["run"] + 5)
     study.tables["staleness"] = pd.concat([first, again], ignore_index=True)
     assert titles_of(figures.staleness_tails(study)) == ["async and 1 alike"]
+
+
+def test_figures_of_a_sweep_over_a_group_of_clients_name_it() -> None:
+    study = tiered()
+    for run in study.manifest["runs"]:
+        run["parameters"] = {"clients.groups.slow.compute.scale": run["run"] % 2}
+    said = "swept: compute.scale of slow"
+    assert said in figures.staleness_histogram(study, "async").get_suptitle()
+    assert said in str(figures.staleness_tails(study).get_label())
+    assert "swept: " not in str(figures.staleness_tails(tiered()).get_label())
 
 
 def test_without_tiers_groups_share_one_panel() -> None:

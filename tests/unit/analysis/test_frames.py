@@ -40,7 +40,9 @@ def test_parameters_are_columns() -> None:
         run["parameters"] = {"algorithm.step_size": step}
         run["label"] = f"async, learning_rate={step}"
     table = frames.evaluations(study)
-    np.testing.assert_array_equal(table["algorithm.step_size"], [0.1] * 11 + [0.2] * 11)
+    np.testing.assert_array_equal(
+        table["algorithm.learning_rate"], [0.1] * 11 + [0.2] * 11
+    )
     assert set(table["group"]) == {
         "async, learning_rate=0.1",
         "async, learning_rate=0.2",
@@ -222,11 +224,11 @@ def test_tables_of_a_sweep_have_its_values_in_columns() -> None:
         paired.against(study, "slow"),
     ]
     for table in looks:
-        assert [*table][:3] == ["variant", "group", "algorithm.step_size"]
+        assert [*table][:3] == ["variant", "group", "algorithm.learning_rate"]
         words = (
             table["variant"]
             + ", learning_rate="
-            + table["algorithm.step_size"].map(str)
+            + table["algorithm.learning_rate"].map(str)
         )
         assert (table["group"] == words).all()
     found = tables.by_point(study, tables.results(study))

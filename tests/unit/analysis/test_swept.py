@@ -13,7 +13,7 @@ from stalesim import analysis
 from stalesim.analysis import style
 from stalesim.analysis.figures import report, sweeps
 from stalesim.analysis.figures.lines import lines_over
-from stalesim.analysis.frames import follow
+from stalesim.analysis.frames import follow, swept_columns
 from stalesim.simulator.files.study import StudyError
 from stalesim.simulator.scenario.claims.base import is_at
 from tests.unit.analysis.drawn import legend_of, note_of
@@ -86,6 +86,32 @@ def test_the_other_key_can_be_fixed() -> None:
     other = analysis.final_over(study, "algorithm.step_size")
     assert legend_of(other) == ["b=1.1", "b=2", "b=4"]
     assert other.axes[0].get_xlabel() == "Learning rate"
+
+
+@pytest.mark.parametrize("word", ["learning_rate", "step_size"])
+def test_keys_are_read_in_either_word(word: str) -> None:
+    study, key, b = two_keys(), f"algorithm.{word}", "clients.compute.b"
+    figure = analysis.final_over(study, key, at={b: 2.0})
+    assert figure.axes[0].get_xlabel() == "Learning rate"
+    assert len(analysis.convergence(study, panels=key).axes) == len(STEPS)
+    (axes, _) = analysis.heat_map(study, keys=(key, b)).axes
+    assert len(axes.get_xticks()) == len(STEPS)
+    with pytest.raises(StudyError, match="the swept key"):
+        analysis.convergence(study, against=key)
+    assert {"algorithm.learning_rate", b} <= {*analysis.tidy(study)}
+    with pytest.raises(StudyError, match=r"known are algorithm\.learning_rate, cl"):
+        analysis.final_over(study, "x")
+
+
+def test_columns_have_the_words_of_pages() -> None:
+    keys = {
+        "clients.loss.chance": "clients.message_loss.probability",
+        "clients.groups.size.power.values": "clients.groups.size.speed.values",
+        "algorithm.step_size.value": "algorithm.learning_rate.value",
+        "problem.loss": "problem.loss",
+    }
+    study = Grid([("a", dict.fromkeys(keys, x), [0.5]) for x in (1, 2)])
+    assert swept_columns(study) == {word: word for word in keys.values()}
 
 
 def test_a_part_without_a_name_is_fixed_by_itself() -> None:
@@ -341,7 +367,7 @@ def names_over(study: Grid, at: tuple[float, ...] = ()) -> dict[str, Any]:
 def test_standard_figures_over_what_is_swept() -> None:
     of_two = names_over(two_keys(), (1,))
     assert list(of_two) == [
-        "test_accuracy-over-clients.compute.b-and-algorithm.step_size",
+        "test_accuracy-over-clients.compute.b-and-algorithm.learning_rate",
         "test_accuracy-after-1-s",
     ]
     assert of_two["test_accuracy-after-1-s"].axes[0].get_images()

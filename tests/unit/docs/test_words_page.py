@@ -1,5 +1,6 @@
 """Fragments of the page of words: each is a scenario that runs."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import yaml
 
 from stalesim import simulate
 from stalesim.simulator.cli.runs import recorder_of
+from stalesim.simulator.parts.base import Part, meanings
+from stalesim.simulator.parts.catalogue import classes, listing
+from stalesim.simulator.parts.errors import documented
 from stalesim.simulator.scenario.reading import loads_any
 from stalesim.simulator.scenario.study import merge
 
@@ -40,6 +44,14 @@ def test_the_literature_is_there() -> None:
         *("bounded staleness", "wait-free", "backup workers", "token accounts"),
     ):
         assert word in names
+
+
+def test_parts_are_described_in_the_words_that_pages_have() -> None:
+    kinds = sorted({kind for kind, *_ in listing()})
+    for part in (part for kind in kinds for part in classes(kind, Part)):
+        ours = documented(part.model_fields)
+        for text in (part.__doc__ or "", *meanings(part).values()):
+            assert not ours.keys() & {*re.findall(r"`(\w+)`", text)}, part
 
 
 @pytest.mark.parametrize(("name", "fragment", "_"), ROWS, ids=[row[0] for row in ROWS])

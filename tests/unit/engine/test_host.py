@@ -279,7 +279,7 @@ def test_a_run_whose_loss_is_lost_on_the_way_has_diverged() -> None:
         ),
         (
             {"algorithm": {"kind": "fed_async", **STEP, "local_steps": 2}},
-            "algorithm.proximal must be 0 with problem.work",
+            r"algorithm\.mu must be 0 with problem\.work.*; write mu: 0 \(fed_async",
         ),
         (
             {

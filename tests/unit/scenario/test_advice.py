@@ -102,7 +102,7 @@ def test_fed_async_runs_on_one_s_own_work_as_its_message_says(
     tree = changed(("algorithm",), mine | written)
     tree["problem"]["work"] = "tests.own_work:linear"
     said = refusal(tree)
-    assert said.startswith("algorithm.proximal must be 0 with problem.work")
-    assert "; write 0, or do the same in the function" in said
-    tree["algorithm"]["proximal"] = 0
-    validated(tree)
+    assert said.startswith("algorithm.mu must be 0 with problem.work")
+    assert "; write mu: 0 (fed_async has another by default); the function may" in said
+    tree["algorithm"].pop("proximal", None)
+    validated(tree | {"algorithm": tree["algorithm"] | {"mu": 0}})

@@ -43,7 +43,7 @@ def test_what_the_new_kind_knows_is_taken_over_and_the_rest_is_told() -> None:
     assert (algorithm.step_size, algorithm.local_epochs) == (0.3, 2)
     assert (algorithm.batch, algorithm.weighting) == (5, "samples")
     (line,) = told
-    inherited = "inherits step_size, local_epochs, but not proximal"
+    inherited = "inherits learning_rate, local_epochs, but not mu"
     assert line == f"algorithm (fed_buff) {inherited}"
 
 

@@ -45,6 +45,31 @@ def test_a_key_of_thousands_of_parts_is_one_line(override: str) -> None:
     assert "\n" not in str(error.value)
 
 
+CHAIN = """\
+name: chain
+problem: {data: {kind: digits}, partition: {kind: iid, clients: 4}}
+clients: {compute: {law: expon}}
+protocol: {kind: asynchronous}
+algorithm: {learning_rate: 0.1, batch_size: 4, chain: [{kind: local_work}, {kind: weigh}, {kind: mix}]}
+stop: {commits: 2}
+evaluate: {every: {commits: 2}}
+"""  # noqa: E501
+
+
+def test_an_entry_of_a_list_is_known_by_its_position() -> None:
+    found = loads(CHAIN, "it", ["algorithm.chain.0.mu=0.5"]).algorithm.chain
+    assert [stage.kind for stage in found] == ["local_work", "weigh", "mix"]
+    assert found[0].proximal == 0.5
+    wrong = "algorithm.chain.0.mu=-1"
+    with pytest.raises(ScenarioError, match=rf"^override '{wrong}': algor.*\.mu must"):
+        loads(CHAIN, "it", [wrong])
+    with pytest.raises(ScenarioError, match=r"lists by position, but algorithm\.chain"):
+        loads(CHAIN, "it", ["algorithm.chain.3.mu=1"])
+    swept = ["sweep.algorithm.chain.0.mu=[1, 2]", "algorithm.chain.0.mu=3"]
+    with pytest.raises(ScenarioError, match="must be left out where alg"):
+        loads(CHAIN, "it", swept)
+
+
 def test_a_mapping_is_merged() -> None:
     stop = overridden("stop={commits: 5}").stop
     assert (stop.commits, stop.time) == (5, 10)

@@ -201,6 +201,13 @@ evaluate: {every: {commits: 2}}
         ("clients.count=3", "write problem.partition.clients"),
         ("clients.selection.concurency=3", "did you mean 'concurrency'?"),
         ("clients.message_los.timeout=1", "did you mean 'message_loss'?"),
+        ("clients.packet_loss=0.1", "did you mean 'message_loss'?"),
+        ("clients.selection.num_participants=3", "did you mean 'concurrency'?"),
+        ("algorithm.weight_decay=0.1", "did you mean 'optimizer'?"),
+        ("algorithm.optimizer={kind: momentum, beta: 0.9}", "did you mean 'decay'?"),
+        ("algorithm.staleness_weight={kind: polynomial, beta: 1}", "mean 'exponent'?"),
+        ("algorithm.staleness_weight={kind: polynomial, alpha: 1}", "mean 'exponent'?"),
+        ("algorithm.staleness_weight={kind: hinge, a: 1}", "did you mean 'slope'?"),
     ],
 )
 def test_a_mistake_names_the_words_that_were_written(change: str, said: str) -> None:
@@ -259,6 +266,7 @@ def test_a_study_is_the_same_in_either_spelling(tmp_path: Path) -> None:
         {"algorithm.batch": 3},
     ]
     assert len(swept.manifest["runs"]) == 2
+    assert {*swept.tidy()["algorithm.batch_size"]} == {2, 3}
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_known_optimum_is_found(tmp_path: Path) -> None:
     found = search(tmp_path / "a", trials=30)
     best = racing.best(found.study)
     # Losses within a tenth of a decade of the optimum are below 0.01.
-    assert abs(np.log10(best.parameters["algorithm.step_size"] / OPTIMUM)) < 0.1
+    assert abs(np.log10(best.parameters["algorithm.learning_rate"] / OPTIMUM)) < 0.1
     assert best.value.low <= 0.01
     assert found.tried == 30
     assert found.runs == 31 * 8  # the winner has 8 more
@@ -72,7 +72,7 @@ def test_all_trials_have_the_same_seeds_and_the_winner_new_ones(tmp_path: Path) 
 def test_what_diverges_is_not_the_best(tmp_path: Path) -> None:
     found = search(tmp_path / "a", played(diverges=0.2), trials=25)
     best = racing.best(found.study)
-    assert best.parameters["algorithm.step_size"] <= 0.2
+    assert best.parameters["algorithm.learning_rate"] <= 0.2
     assert "diverged" in {run["stop"] for run in found.study.manifest["runs"]}
 
 
@@ -207,7 +207,7 @@ def test_runs_of_the_program_itself(tmp_path: Path) -> None:
     tree = tree | {"algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8}}
     over = {"algorithm.step_size": [1e-6, 0.3]}
     found = studies.tune(tree, over, tmp_path / "a", judge=racing, trials=4)
-    assert racing.best(found.study).parameters == {"algorithm.step_size": 0.3}
+    assert racing.best(found.study).parameters == {"algorithm.learning_rate": 0.3}
     assert found.tried == 2
     assert found.study.complete
     counts = [run["label"] for run in load(tmp_path / "a").manifest["runs"]]

@@ -63,7 +63,7 @@ class Mechanism(NoiseOptions):
 class Federated(LocalOptions, Chained):
     """Common base of the named methods: local steps, and noise on messages.
 
-    A client that has fewer samples than `batch` takes all that it has.
+    A client that has fewer samples than `batch_size` takes all that it has.
     """
 
     mechanism: Mechanism | None = None
@@ -153,8 +153,8 @@ class Sgd(Federated):
 
     kind: Literal["sgd"] = "sgd"
     local_step_size: StepSize | None = None
-    """Step size of the local steps; by default `step_size`, with which the server adds
-    up the clients' moves."""
+    """Step size of the local steps; by default `learning_rate`, with which the server
+    adds up the clients' moves."""
     weight: AnyWeight = ConstantWeight()
     """Weight of a contribution, by its staleness."""
     compensation: Compensation | None = None
@@ -201,7 +201,7 @@ class FedAvg(Federated):
 
     Clients make local epochs, or local steps, from the server's model w; the server
     goes from w to the sum of n_k / n w_k over the clients of the round, n the sum of
-    their n_k. With `proximal` it is FedProx, and with an `optimizer`, for which w minus
+    their n_k. With `mu` it is FedProx, and with an `optimizer`, for which w minus
     that sum is a gradient, FedAvgM, FedAdam or FedYogi. A fraction of the clients in
     each round is `clients.selection`.
 
@@ -216,7 +216,7 @@ class FedAvg(Federated):
     """Q: steps that a client makes on its own copy, each on a new batch; set either
     these or `local_epochs`."""
     server_step_size: StepSize = 1.0
-    """Step from the old model to the mean of the new ones; `step_size` is the
+    """Step from the old model to the mean of the new ones; `learning_rate` is the
     clients'."""
     weighting: Weighting = "samples"
     """Mean over a round's clients: in proportion to their numbers of samples, or with
@@ -251,7 +251,7 @@ class FedAsync(Federated):
     """Mixes each client's model into the server's: x <- (1 - a) x + a x_client.
 
     a is `mixing` times the weight of this contribution's own staleness, in which a
-    fresh model counts as 0; clients step on their loss plus `proximal` / 2 times the
+    fresh model counts as 0; clients step on their loss plus `mu` / 2 times the
     squared distance from the model that they read.
 
     Source: Xie, Koyejo and Gupta, Asynchronous Federated Optimization (2019),
@@ -296,7 +296,7 @@ class FedBuff(Federated):
 
     kind: Literal["fed_buff"] = "fed_buff"
     server_step_size: StepSize = 1.0
-    """eta_g; `step_size` is the clients' eta_l."""
+    """eta_g; `learning_rate` is the clients' eta_l."""
     weight: AnyWeight = PolynomialWeight()
     """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
@@ -307,8 +307,8 @@ class FedBuff(Federated):
     is not linear, as signs or Adam, a buffer's mean weight multiplies its step."""
     staleness_threshold: Annotated[int, Field(ge=0)] | None = None
     """tau_c of FADAS: a buffer whose largest staleness tau is beyond it is applied with
-    the step size min(eta, 1 / tau), eta being `server_step_size` times the optimiser's
-    learning rate; by default every buffer with eta."""
+    the step size min(eta, 1 / tau), eta being `server_learning_rate` times the
+    optimiser's learning rate; by default every buffer with eta."""
 
     protocols: ClassVar[tuple[str, ...]] = ("buffered",)
 

@@ -117,7 +117,7 @@ class Vafl(StoresEmbeddings, HasModels, NoisyMessages, Algorithm):
             "batch",
         ),
     ]
-    """Embeddings that a client uploads: of its `batch`, or of `all` samples (V-05:
+    """Embeddings that a client uploads: of its `batch_size`, or of `all` samples (V-05:
     decides whether asynchrony wins in wall-clock time). `current` is no system but an
     ablation: as `all`, and the server sees every client's embeddings at its weights of
     that moment, so that a timeline is replayed without staleness."""

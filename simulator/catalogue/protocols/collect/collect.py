@@ -54,7 +54,7 @@ class Collect(LimitsGathering, Protocol):
     `repeats: false`, Begunov and Tyurin, Do We Need Asynchronous SGD? (2026); with
     `filter: start`, Attia et al. (2024).
 
-    With `staleness_bound` contributions at an older model count as well. Count m, bound
+    With `max_staleness` contributions at an older model count as well. Count m, bound
     R - 1 and `late` are then one family: Ringmaster ASGD (m = 1; Algorithm 4, or 5 with
     `late: stop`), Rennala (R = 1), m-synchronous SGD (R = 1, without repeats), and
     without a bound asynchronous, buffered and t-synchronous (without repeats).

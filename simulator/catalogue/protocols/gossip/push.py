@@ -67,7 +67,7 @@ class PushGossip(Protocol):
     At a wake-up, every `clients.idle` seconds, it picks a neighbour at random; its
     model, as it is then, arrives after the upload. The receiver merges it with its own
     and computes a gradient of the outcome. Models that arrive meanwhile are merged at
-    once, and begin no job. A lost message (`clients.loss`) is not sent again.
+    once, and begin no job. A lost message (`clients.message_loss`) is not sent again.
 
     Source: Ormandi, Hegedus and Jelasity, Gossip learning with linear models on fully
     distributed data (2013), Algorithm 1, and MU of Algorithm 2; as in gossipy, the
