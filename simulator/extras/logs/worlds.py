@@ -47,8 +47,6 @@ ENTRIES = {
     "idle": lambda law: {"idle": law},
 }
 """Entries of a group by the stage that a law is of."""
-ENDS = ("arrived_time", "applied_time")
-"""Ends of a job: the later one of those that a log has."""
 SHARED = ("download", "compute", "upload")
 """Stages that clients may share a factor of."""
 
@@ -324,8 +322,8 @@ def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
     A client has left if its silence until the end is longer than that of any client
     between two updates.
     """
-    frame, client = log.table.frame, log.client
-    ended = np.fmax.reduce([times for name, times in log.times.items() if name in ENDS])
+    frame, client, arrived = log.table.frame, log.client, log.times["arrived_time"]
+    ended = np.fmax(arrived, log.times.get("applied_time", arrived))
     jobs = frame.assign(client=client, ended=ended)
     if log.in_rounds:
         jobs["ended"] = jobs.groupby("round")["ended"].transform("max")
@@ -341,8 +339,8 @@ def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
         f"compared are the first {until:.6g} of {end:.6g} s of the log: then client "
         f"{log.labels[last.argmin()]} leaves; leave it out to compare more"
     )
-    outcome = log.outcome[kept]
-    return log._replace(client=client[kept], times=times, outcome=outcome), [remark]
+    client, outcome = client[kept], log.outcome[kept]
+    return log._replace(client=client, times=times, outcome=outcome), [remark]
 
 
 def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:

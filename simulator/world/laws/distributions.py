@@ -41,7 +41,6 @@ from .usual import USUAL, Family, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
-INTERVALS = "law: expon with scale: 1/rate for the intervals of a Poisson process"
 RARE = 1e-9
 """Chance of a draw that cannot be made, up to which a law is accepted."""
 
@@ -250,9 +249,8 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             near = f"did you mean {near!r}?" if near else suggestion("", names)
             remedy = near if names else "remove it"
             if given in ("rate", "lambda", "lam"):
-                remedy = (
-                    f"write {INTERVALS if law.law == 'poisson' else 'scale: 1/rate'}"
-                )
+                other = "law: expon with " if law.law == "poisson" else ""
+                remedy = f"write {other}scale: 1/rate"
             raise LocatedError(
                 f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
                 f"{shapes} besides loc, scale and shift; {remedy}",
@@ -263,7 +261,7 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             raise LocatedError(
                 f"{name}.{needed} is missing; the law {law.law!r} needs "
                 f"{', '.join(names)}, as in scipy.stats.{law.law}; add it"
-                + (f", or write {INTERVALS}" if law.law == "poisson" else ""),
+                + (" or, for intervals, law: expon" if law.law == "poisson" else ""),
                 keys(f"{name}.{needed}"),
             )
 

@@ -67,7 +67,7 @@ def test_a_cycle_takes_time_if_any_of_its_stages_does() -> None:
         ({"law": "expon", "a": 1}, r"no shape parameters besides loc.*; remove it"),
         ({"law": "expon", "rate": 2}, r"scale and shift; write scale: 1/rate$"),
         ({"law": "poisson", "rate": 2}, r"shift; write law: expon with scale: 1/rate"),
-        ({"law": "poisson"}, r"mu is missing.* or write law: expon with scale: 1/rate"),
+        ({"law": "poisson"}, r"mu is missing.*; add it or, for intervals, law: expon"),
         ({"law": "gama", "a": 1}, "did you mean 'gamma'"),
         ({"law": "rv_continuous"}, "a distribution of scipy.stats"),
         ({"law": "__class__"}, "a distribution of scipy.stats"),
