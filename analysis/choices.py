@@ -31,12 +31,12 @@ def table(study: Study) -> pd.DataFrame:
             f"study {study.manifest['name']!r} has tuned no variants, so that there "
             f"are no choices; add compare to its scenario and run it"
         )
-    rows = []
+    rows, spaces = [], map(compare.space, compare.found)
+    names = short_names((*dict.fromkeys(key for space in spaces for key in space),))
     for variant, choice in compare.found.items():
         sign = -1.0 if tuning.falls(tuning.objective(compare.objective)) else 1.0
         space = compare.space(variant)
         best = tuning.tried(choice, choice.best)
-        names = short_names(tuple(space))
         sides = list(tuning.sides(space, choice.best))
         for key, searched in space.items():
             neighbours = ["", ""]

@@ -8,6 +8,7 @@ from ..simulator.parts.errors import ranges
 from . import doubts, escapes, frames, instants, racing, statistics, tables, targets
 from .expenses import joules_by_end
 from .frames import Study
+from .markup import HEADINGS
 from .spending import protected, spending, swept
 
 UNLIKE = 10
@@ -29,6 +30,7 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
     metric = frames.first_metric(study.manifest)
     facts = frames.described(study, metric)
     about = ", ".join(filter(None, (facts.unit, facts.direction)))
+    versions = HEADINGS.get(name := tables.updates(study), name)
     found = {
         "Time": "; ".join(filter(None, _of_time(study))),
         "Final": (
@@ -36,8 +38,8 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
             f"{targets.RANGES}"
         ),
         "(k/n)": "replicates that count, where not all do",
-        "Staleness": "server updates between a client's read and the use of its work",
-        "Server updates": "new versions of the model",
+        "Staleness": f"{versions} between a client's read and the use of its work",
+        versions.capitalize(): "new versions of the model",
         "MB": "megabytes sent, up and down",
     }
     if tables.staleness(study, "embedding")["mean"].notna().any():

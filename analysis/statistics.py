@@ -43,7 +43,8 @@ class Interval(NamedTuple):
         """Estimate and ends with the same decimals; "" of what is not finite.
 
         Those are the decimals that two digits of the interval's half-width need, or of
-        its lower end where this is less and positive, as a ratio's may be.
+        its lower end where this is less and positive, as a ratio's may be. Ends are
+        rounded outwards, so that the interval never looks shorter.
         """
         known = [value for value in self if np.isfinite(value)]
         half = max(known, default=0.0) - min(known, default=0.0)
@@ -52,7 +53,8 @@ class Interval(NamedTuple):
         if 0 < self.low < half:
             half = self.low
         mean, low, high = (
-            rounded(value, half) if np.isfinite(value) else "" for value in self
+            rounded(value, half, outwards) if np.isfinite(value) else ""
+            for value, outwards in zip(self, (0, -1, 1), strict=True)
         )
         return mean, low, high
 
@@ -60,11 +62,15 @@ class Interval(NamedTuple):
 UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
-def rounded(value: float, half: float) -> str:
-    """Returns a number with the decimals that two digits of a half-width need."""
+def rounded(value: float, half: float, direction: int = 0) -> str:
+    """Returns a number with the decimals that two digits of a half-width need.
+
+    `direction` -1 rounds down, 1 up.
+    """
     if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
         return short(value)
     decimals = max(0, 1 - math.floor(math.log10(half)))
+    value += direction * (0.5 - 1e-6) / 10**decimals
     return f"{round(value, decimals) + 0.0:.{decimals}f}"  # 0 has no sign
 
 

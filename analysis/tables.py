@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
-from . import claims, frames, instants, statistics, targets
+from . import claims, facts, frames, instants, statistics, targets
 from .claims.verdict import PRINTED
 from .expenses import joules_by_end
 from .figures import style
@@ -128,13 +128,19 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     took = costs(study).loc[known]
     columns |= {str(name): took[name].tolist() for name in took}
     columns |= {f"largest {name}": each["max"].tolist() for name, each in stale.items()}
-    return pd.DataFrame(columns | private)
+    return pd.DataFrame(columns | private).rename(columns={"commits": updates(study)})
+
+
+def updates(study: Study) -> str:
+    """Returns the column of versions: without a server, they are the workers'."""
+    alone = all(facts.of(run).get("averages") for run in study.manifest["runs"])
+    return "worker updates" if alone else "commits"
 
 
 def brief(table: pd.DataFrame) -> pd.DataFrame:
     """Returns the columns of `results` that answer a study's question."""
     details = ["embedding age", *(f"largest {name}" for name in AGES), "protects"]
-    details += ["commits"] * ("contributions" in table)
+    details += ["commits", "worker updates"] * ("contributions" in table)
     return table.drop(columns=details, errors="ignore")
 
 

@@ -226,17 +226,18 @@ def summary(judged: list[Assessed]) -> str:
     for paper in PAPERS:
         mine = [one for one in judged if one.sentence.paper == paper]
         of = Counter(one.verdict for one in mine if one.decided)
-        of[DEPENDS] = sum(one.verdict == DEPENDS for one in mine)
         fail = "does not" if of[FAIL] == 1 else "do not"
-        words = {HOLD: "hold", FAIL: fail, DEPENDS: "more depend on the reading"}
+        words = {HOLD: "hold", FAIL: fail}
         found = [f"{of[each]} {word}" for each, word in words.items() if of[each]]
-        found += [LACKING[paper]] if paper in LACKING else []
-        said = f"{of[HOLD] + of[FAIL] or 'none'} of {len(mine)} of {paper}"
-        parts.append(f"{said} ({', '.join(found)})")
+        decided = f"{of.total()} decided ({', '.join(found)})" if of else "none decided"
+        depend = sum(one.verdict == DEPENDS for one in mine)
+        why = f"{depend} of them depend on the reading" if depend else ""
+        why = LACKING.get(paper, why)
+        left = f"{len(mine) - of.total()} open{f' ({why})' if why else ''}"
+        parts.append(f"- {paper}: {decided}, {left}")
     return (
-        "At the papers' settings and on real data, the runs decide these sentences:\n"
-        + ",\n".join(parts)
-        + "."
+        "Only runs at a paper's settings and on real data decide one. So far:\n\n"
+        + "\n".join(parts)
     )
 
 

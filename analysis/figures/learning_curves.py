@@ -183,7 +183,7 @@ class _Curves:
             f"{layout.name(self.study, group)} {curve['mean'].iloc[-1]:.3g}"
             for group, curve in self.curves.items()
         )
-        return f"means at the end: {', '.join(last)}"
+        return f"means of the last evaluation: {', '.join(last)}"
 
 
 def _of_all(drawn: _Curves) -> Figure:

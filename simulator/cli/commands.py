@@ -55,12 +55,14 @@ def main() -> None:
     try:
         _check_arguments(sys.argv[1:])
         status = _executed()
+        if status == console.INTERRUPTED:  # Typer's; a command that writes says more
+            raise KeyboardInterrupt
     except UserError as error:
         for number, line in enumerate(error.lines):
             err.say(line if number else f"stalesim: {line}", style="red")
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
-        err.say("stalesim: interrupted", style="red")
+        err.say("stalesim: interrupted; nothing new was kept", style="red")
         raise SystemExit(console.INTERRUPTED) from None
     if status:
         raise SystemExit(status)

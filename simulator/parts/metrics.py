@@ -230,6 +230,10 @@ class HasModels:
         raise NotImplementedError
 
 
+NON_NEGATIVE = (0.0, math.inf)
+"""Bounds of squares and distances."""
+
+
 @dataclass(frozen=True)
 class Metric(NamedPart):
     """The full description of a metric.

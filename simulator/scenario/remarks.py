@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ..problem.capabilities import StoresEmbeddings
 from ..world.protocol_abilities import OwnSteps
 from ..world.speeds import median_seconds
 from .scenario import Scenario
@@ -33,6 +34,13 @@ def remarks(scenario: Scenario) -> list[str]:
     found |= dict.fromkeys(_alike(runs))
     for run in runs:
         found |= dict.fromkeys([*run.scenario.biases(), *_by_number(run.scenario)])
+        algorithm, traits = run.scenario.algorithm, run.scenario.protocol.traits
+        stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
+        if stores and traits.common_batch and not traits.pooled:
+            found[
+                f"parties upload the common batch alone with the protocol "
+                f"{run.scenario.protocol.kind}: write algorithm.upload: batch there"
+            ] = None
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)

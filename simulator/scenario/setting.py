@@ -225,6 +225,11 @@ class BaseScenario(Varied):
         if protocol.traits.everyone_works:
             refuse_selection(protocol.kind, self.clients)
         protocol.check_setting(self.clients, self.server, n)
+        if self.stop.rounds is not None and not protocol.cadence(n, n).in_rounds:
+            raise LocatedError(
+                f"stop.rounds must not be set for the protocol {protocol.kind!r}, "
+                f"which has no rounds; take commits"
+            )
         if self.vary_steps and not protocol.traits.lone_jobs:
             raise LocatedError(
                 f"protocol.kind must be one whose clients read, compute and send by "

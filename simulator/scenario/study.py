@@ -259,15 +259,14 @@ def entries(value: object) -> Mapping[str, Any]:
 
 def short_names(keys: tuple[str, ...]) -> dict[str, str]:
     """Returns each dotted key's shortest ending that no other has, in pages' words."""
-    names: dict[str, str] = {}
-    for key in keys:
-        parts = key.split(".")
+    names, told = {}, {key: documented_key(key) for key in keys}
+    for key, word in told.items():
+        parts = word.split(".")
         endings = [".".join(parts[-n:]) for n in range(1, len(parts) + 1)]
-        others = [f".{other}" for other in keys if other != key]
-        ending = next(
-            (e for e in endings if not any(o.endswith(f".{e}") for o in others)), key
+        others = [f".{told[other]}" for other in keys if other != key]
+        names[key] = next(
+            (e for e in endings if not any(o.endswith(f".{e}") for o in others)), word
         )
-        names[key] = documented_key(ending)
     return names
 
 

@@ -78,8 +78,8 @@ def stages(
     if started and not known:
         raise StudyError(
             f"{folder}: must be new, or a study that was started by --until-decided, "
-            f"but its {done} replicates were a number of their own; choose another "
-            f"folder by --out"
+            f"but it was started with a fixed number of replicates ({done}); choose "
+            f"another folder by --out"
         )
     if known and known != plan and (most is not None or scenario.looks):
         raise StudyError(

@@ -211,6 +211,21 @@ def test_an_interrupted_study_is_readable_and_marked(
     assert study.manifest["interrupted"]
 
 
+def test_an_interruption_before_anything_is_written_says_so() -> None:
+    code = (
+        "import signal, sys\n"
+        "from stalesim.simulator.cli import commands, main\n"
+        "at_once = lambda: signal.raise_signal(signal.SIGINT)\n"
+        "commands.app.command('early')(at_once)\n"
+        "sys.argv = ['stalesim', 'early']\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = "stalesim: interrupted; nothing new was kept\n"
+    assert (done.returncode, done.stderr) == (130, said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

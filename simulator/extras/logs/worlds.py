@@ -202,6 +202,9 @@ def play_like(
     world = world_of(read, folder / "world")
     if _disagreeing(read).any():
         read.table.frame = read.table.frame.drop(columns="read_version")
+    read, cut = _until_one_leaves(read)
+    world.tree["stop"] = {"time": six(read.times["arrived_time"].max())}
+    world.remarks.extend(cut)
     first = source_of(read)
     own = world.tree["protocol"]
     other = {key: value for key, value in other.items() if value is not None}
@@ -311,6 +314,33 @@ def _names(labels: list[str]) -> list[str]:
     if min(Counter(names).values()) < max(Counter(names).values()) or "" in names:
         return [f"{name}-{number}" for number, name in enumerate(names, 1)]
     return names
+
+
+def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
+    """Returns a log until its first client leaves, and a remark if that is early.
+
+    A client has left if its silence until the end is longer than that of any client
+    between two updates.
+    """
+    frame, client, arrived = log.table.frame, log.client, log.times["arrived_time"]
+    ended = np.fmax(arrived, log.times.get("applied_time", arrived))
+    jobs = frame.assign(client=client, ended=ended)
+    if log.in_rounds:
+        jobs["ended"] = jobs.groupby("round")["ended"].transform("max")
+    last = jobs.groupby("client")["ended"].max()
+    silences = jobs.sort_values("ended").groupby("client")["ended"].diff()
+    until, end = last.min(), last.max()
+    if not end - until > silences.max():
+        return log, []
+    kept = (jobs["ended"] <= until).to_numpy()
+    log.table.frame = frame[kept]
+    times = {name: values[kept] for name, values in log.times.items()}
+    remark = (
+        f"compared are the first {until:.6g} of {end:.6g} s of the log: then client "
+        f"{log.labels[last.argmin()]} leaves; leave it out to compare more"
+    )
+    client, outcome = client[kept], log.outcome[kept]
+    return log._replace(client=client, times=times, outcome=outcome), [remark]
 
 
 def _disagreeing(log: ClientLog, size: int = 1) -> np.ndarray:

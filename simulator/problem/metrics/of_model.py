@@ -6,6 +6,7 @@ from ...parts.metrics import (
     CLASSES,
     LIKELIHOOD,
     MINIMUM,
+    NON_NEGATIVE,
     OF_LOSS,
     TWO_CLASSES,
     Metric,
@@ -66,6 +67,7 @@ TEST_PERPLEXITY = Metric(
     meaning="exponential of the mean loss of the test rows",
     label="Test perplexity",
     unit="classes",
+    bounds=NON_NEGATIVE,
     needs=(LIKELIHOOD,),
 )
 OBJECTIVE = Metric(
@@ -80,6 +82,7 @@ GRADIENT_NORM_SQUARED = Metric(
     f"{FUNCTIONS}:gradient_norm_squared",
     meaning="squared norm of F's gradient",
     label="Squared norm of the gradient",
+    bounds=NON_NEGATIVE,
     logarithmic=True,
 )
 OPTIMALITY_GAP = Metric(
@@ -87,6 +90,7 @@ OPTIMALITY_GAP = Metric(
     f"{FUNCTIONS}:optimality_gap",
     meaning="F minus its minimum",
     label="Optimality gap",
+    bounds=NON_NEGATIVE,
     unit=OF_LOSS,
     logarithmic=True,
     needs=(MINIMUM,),

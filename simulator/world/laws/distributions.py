@@ -247,17 +247,21 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             shapes = ", ".join(names) or "no shape parameters"
             near = nearest(given, [*names, "loc", "scale", "shift"])
             near = f"did you mean {near!r}?" if near else suggestion("", names)
+            remedy = near if names else "remove it"
+            if given in ("rate", "lambda", "lam"):
+                other = "law: expon with " if law.law == "poisson" else ""
+                remedy = f"write {other}scale: 1/rate"
             raise LocatedError(
                 f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
-                f"{shapes} besides loc, scale and shift; "
-                + (near if names else "remove it"),
+                f"{shapes} besides loc, scale and shift; {remedy}",
                 keys(f"{name}.{given}"),
             )
     for needed in names:
         if needed not in law.parameters:
             raise LocatedError(
                 f"{name}.{needed} is missing; the law {law.law!r} needs "
-                f"{', '.join(names)}, as in scipy.stats.{law.law}; add it",
+                f"{', '.join(names)}, as in scipy.stats.{law.law}; add it"
+                + (" or, for intervals, law: expon" if law.law == "poisson" else ""),
                 keys(f"{name}.{needed}"),
             )
 

@@ -1,5 +1,6 @@
 """`stalesim log fit` and `play`: a log becomes a world, played as it was."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,34 @@ def test_a_what_if_has_replicates(tmp_path: Path) -> None:
     played = [(run["label"], run["replicate"]) for run in study.manifest["runs"]]
     both = [(name, n) for name in ("fitted", "synchronous") for n in (0, 1)]
     assert played == [("log", 0), *both]
+
+
+@pytest.mark.parametrize("protocol", ["asynchronous", "synchronous", "buffered"])
+def test_a_log_is_compared_until_its_first_client_leaves(
+    tmp_path: Path, protocol: str
+) -> None:
+    text = WORLD.replace("PROTOCOL", protocol).replace("TIME", "400")
+    text = text.replace("buffered", "buffered, size: 3")
+    text = text.replace("correlation: 0.8", "correlation: 0")
+    jobs = record(loads_any(text, "phones"), tmp_path / "played").table("jobs")
+    jobs = jobs[jobs["outcome"] == "APPLIED"]
+    left = jobs[(jobs["client"] < 3) | (jobs["arrived_time"] < 200)]
+    frame = left[COLUMNS]
+    if protocol == "synchronous":
+        frame = frame.assign(round=left["read_version"])
+    if protocol == "buffered":
+        frame = left[[*COLUMNS, "commit", "applied_time"]]
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    study, world = play_like(tmp_path / "log.csv", tmp_path / "like", "synchronous")
+    (remark,) = world.remarks
+    first = re.match(
+        r"compared are the first ([\d.]+) of .* s .* client [34] leaves;", remark
+    )
+    assert first
+    assert 180 < float(first[1]) < 210
+    own, fitted, _ = timelines.View(study).by_run.to_dict("records")
+    # As without leaving, where a rate over all 400 s would have an error of 25 %.
+    assert abs(np.log(fitted["commits_per_s"] / own["commits_per_s"])) < 0.12
 
 
 def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:

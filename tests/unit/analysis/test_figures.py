@@ -131,6 +131,19 @@ def test_bands_of_an_accuracy_end_at_one() -> None:
         assert ("cut at the metric's limits 0 and 1" in note_of(figure)) == cut
 
 
+def test_bands_of_what_is_never_negative_end_at_zero() -> None:
+    study = Curves({"a": [[0.2, 0.1], [0.2, 1.0]]})
+    table = study.tables["evaluations"]
+    table = table.rename(columns={"test_accuracy": "consensus_distance"})
+    study.tables["evaluations"] = table
+    figure = figures.convergence(study, "consensus_distance")
+    (axes,) = figure.axes
+    low, _ = axes.collections[0].get_datalim(axes.transData).intervaly
+    assert low == 0
+    assert "cut at the metric's limit 0" in note_of(figure)
+    assert "means of the last evaluation: a 0.55" in figure.get_label()
+
+
 def test_notes_say_what_is_drawn_and_no_more() -> None:
     study = Fake(("async", "sync"))
     study.manifest["runs"][0]["stop"] = "diverged"

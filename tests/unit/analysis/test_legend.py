@@ -234,3 +234,16 @@ def test_a_part_of_mnist_says_how_to_get_all() -> None:
     (line,) = legend.words_on_data([("mnist5k (3, 8)", None)])
     assert line.endswith("5,000 of MNIST's images (all: stalesim data get mnist)")
     assert not legend.words_on_data([("usps (zip)", None), (None, None)])
+
+
+def test_without_a_server_updates_are_the_workers() -> None:
+    study = Fake()
+    assert "server updates" in tables.plain(tables.results(study))
+    assert "Server updates" in legend.legend(study)
+    for run in study.manifest["runs"]:
+        run["facts"] = {"averages": True}
+    heads = tables.plain(tables.results(study))
+    assert "worker updates" in heads
+    assert "server updates" not in heads
+    assert legend.legend(study)["Staleness"].startswith("worker updates between")
+    assert "Server updates" not in legend.legend(study)

@@ -80,7 +80,8 @@ def test_captions_say_how_closely_times_are_known() -> None:
         (tables.Cell(12345.6, 12000, 12691.2, 5, 5, symmetric=True), "12346 ± 346"),
         (tables.Cell(3e-8, 2e-8, 4e-8, 5, 5, symmetric=True), "3e-08 ± 1e-08"),
         (tables.Cell(3500, 1166, 20440, 5, 5, symmetric=False), "3500 [1166, 20440]"),
-        (tables.Cell(40, 38.5, 42.25, 5, 5, symmetric=False), "40.0 [38.5, 42.2]"),
+        (tables.Cell(40, 38.5, 42.25, 5, 5, symmetric=False), "40.0 [38.5, 42.3]"),
+        (tables.Cell(75, 60.6, 90.4, 5, 5, symmetric=False), "75 [60, 91]"),
         (
             tables.Cell(40, 38, np.inf, 4, 5, symmetric=False),
             "40 [≥ 38] (4/5)",

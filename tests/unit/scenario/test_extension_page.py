@@ -22,6 +22,7 @@ MODULES = {
     "long_steps": "preferences",
     "stars": "graphs",
     "medians": "stages",
+    "cutoffs": "weights",
     "cosine": "step_sizes",
     "squares": "models",
     "rings": "data",
@@ -38,6 +39,7 @@ OF_STUDY = ("above", "cycles")
 NAMES = {
     "stars": "star",
     "medians": "median",
+    "cutoffs": "cutoff",
     "brier": "brier_score",
 }
 """Names of parts that are not called like their modules."""
@@ -147,6 +149,13 @@ def test_the_graph_has_an_edge_with_the_first_worker_alone(study: Study) -> None
     messages = by_variant(study, "evaluations", "messages")["stars"]
     # Three edges, both ways, in each round of four workers' commits.
     assert messages == [0, 25 * 6, 50 * 6]
+
+
+def test_stale_updates_count_nothing(study: Study) -> None:
+    weight = np.array(by_variant(study, "commits", "weight")["cutoffs"])
+    stale = np.array(by_variant(study, "commits", "staleness_mean")["cutoffs"]) > 3
+    assert 10 < stale.sum() < stale.size - 10
+    np.testing.assert_array_equal(weight, np.where(stale, 0, 1))
 
 
 def test_the_step_size_falls_by_a_cosine(study: Study) -> None:

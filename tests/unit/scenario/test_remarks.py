@@ -27,6 +27,24 @@ def test_a_period_beyond_the_end_is_remarked_once() -> None:
     assert remarks(loads(f"{TEXT}replicates: 3\n", "x.yaml")) == [SAID]
 
 
+@pytest.mark.parametrize(
+    ("upload", "protocol", "remarked"),
+    [
+        ("all", "synchronous", True),
+        ("batch", "synchronous", False),
+        ("all", "t_synchronous, t: 4", False),
+        ("all", "centralised", False),
+    ],
+)
+def test_an_upload_of_more_than_the_common_batch_is_remarked(
+    upload: str, protocol: str, *, remarked: bool
+) -> None:
+    text = TEXT.replace("50", "5").replace("upload: all", f"upload: {upload}")
+    found = remarks(loads(text.replace("asynchronous", protocol), "x.yaml"))
+    said = "parties upload the common batch alone with the protocol synchronous: write"
+    assert found == remarked * [f"{said} algorithm.upload: batch there"]
+
+
 def test_variants_that_are_the_same_are_remarked() -> None:
     other = TEXT.replace("time: 50", "time: 5")
     same = (

@@ -120,6 +120,12 @@ def test_labels_stay_apart_when_keys_end_alike() -> None:
         "a.c.scale": "c.scale",
         "x.t": "t",
     }
+    assert short_names(
+        ("algorithm.step_size", "algorithm.optimizer.learning_rate")
+    ) == {
+        "algorithm.step_size": "algorithm.learning_rate",
+        "algorithm.optimizer.learning_rate": "optimizer.learning_rate",
+    }
     assert short_names(("scale", "a.scale")) == {
         "scale": "scale",
         "a.scale": "a.scale",

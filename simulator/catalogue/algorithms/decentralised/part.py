@@ -17,7 +17,7 @@ from ....engine.algorithm import FLOAT_BYTES, Algorithm, Bytes, ProblemShape
 from ....engine.optimizers.part import Optimizer
 from ....parts.base import Config, LocatedError, tag
 from ....parts.errors import ScenarioError
-from ....parts.metrics import HasModels, Metric, Models
+from ....parts.metrics import NON_NEGATIVE, HasModels, Metric, Models
 from ....privacy.gossip_noise import Noise
 from ....privacy.releases import SAMPLE, Calibrated, Guarantee
 from ....problem.capabilities import AveragesModels, KeepsStatistics, NoisyMessages
@@ -232,5 +232,6 @@ CONSENSUS_DISTANCE = Metric(
     "consensus_distance",
     "stalesim.simulator.catalogue.algorithms.decentralised.merging:consensus_distance",
     meaning="mean squared distance of workers' models from the average model",
+    bounds=NON_NEGATIVE,
     models=Models.ALL_WORKERS,
 )
