@@ -1,4 +1,4 @@
-"""Executes tasks: in this process, in others of this machine, or in any given ones."""
+"""Executes tasks: in this process, or in others of this machine."""
 
 import contextlib
 import tempfile
@@ -405,9 +405,7 @@ def _work_elsewhere(
 def chosen(
     tasks: list[Task], jobs: int, meanwhile: Callable[[], object] | None = None
 ) -> Workers:
-    """Returns the executor of some tasks: this machine's, unless another is set."""
-    if (others := processes.others()) is not None:
-        return others
+    """Returns the executor of some tasks."""
     return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)
 
 
