@@ -28,10 +28,6 @@ class RunFiles:
             self._writer.add_scalar(name, value, global_step=commits, walltime=time)
         self._last = commits, time
 
-    def flush(self) -> None:
-        """Makes the values so far visible."""
-        self._writer.flush()
-
     def finish(self, record: RunRecord) -> None:
         """Takes the values known only at the end of the run."""
         summaries, points = _library("tensorboardX.summary"), record.points
@@ -50,10 +46,6 @@ class RunFiles:
         for name, value in record.final.items():
             final = {"global_step": step, "walltime": time}
             self._writer.add_scalar(f"final/{name}", value, **final)
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Ends the run without results."""
         self._writer.close()
 
 
