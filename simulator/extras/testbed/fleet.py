@@ -56,10 +56,11 @@ class Reception:
         Raises:
             WireError: It is another one, or of no client of this run.
         """
-        client, token = (message.header.get(name) for name in ("client", "token"))
-        known = type(client) is int and isinstance(token, str)
-        if message.header["type"] != "join" or not known:
+        client, token = message.header.get("client"), message.header.get("token")
+        if message.header["type"] != "join" or type(client) is not int:
             raise WireError("it must join first")
+        if not isinstance(token, str):
+            raise WireError("it must join by a token")
         if not 0 <= client < num_clients:
             raise WireError(f"there is no client {client + 1}")
         self.client, self.token = client, token
@@ -185,8 +186,7 @@ class TcpChannels(Channels):
                 self._leave(peer, received)
                 return
             for message in peer.session.open(data):
-                client = peer.client
-                if client is None:
+                if (client := peer.client) is None:
                     peer.begin(message, self._secret, self._num_clients)
                     continue
                 if not peer.joined:

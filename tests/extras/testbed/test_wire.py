@@ -111,7 +111,7 @@ def conversed(lines: TcpChannels, data: bytes) -> Received:
         (b"\x16\x03\x01 hello", "no message of a testbed"),
         (joining(7, SECRET), "no client 8"),
         (Session(0).seal({"type": "join", "client": "1", "token": ""}), "must join"),
-        (Session(0).seal({"type": "join", "client": 1}), "must join"),
+        (Session(0).seal({"type": "join", "client": 1}), "join by a token"),
         (Session(0).seal({"type": "here", "client": 1, "token": ""}), "must join"),
         (joining(0, b"other"), "does not know the secret"),
         (joining(0, b"other", "\ud800"), "does not know the secret"),
