@@ -23,7 +23,6 @@ from ..files.study.study import journal_of
 from ..parts import functions
 from ..parts.errors import StudyError, UserError, one_line
 from ..parts.json_text import Tree
-from . import origins
 from .planning import (
     LOCKS,
     Done,
@@ -390,7 +389,6 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
-    origins.check_worker(task.program)
     mine = np.memmap(shared, np.float64, "r+").reshape(-1, 2)[place]
     mine[0] = STARTED
 
