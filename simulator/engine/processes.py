@@ -2,7 +2,7 @@
 
 Starting a process and importing all that runs need takes two seconds of processor time,
 copying one that has done so some milliseconds. Where the system cannot copy processes,
-each starts by itself.
+each starts by itself. Other processes may replace those of this machine.
 """
 
 import contextlib
@@ -16,9 +16,12 @@ from functools import cache
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import device
+
+if TYPE_CHECKING:
+    from ..studies.executors import Workers
 
 PRELOADED = "stalesim.simulator.studies.preloaded"
 """Module that imports what runs need; named, since it knows all that is above."""
@@ -27,8 +30,25 @@ IDLE_S = 300
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables by which libraries of linear algebra size their pools of threads."""
 
+_others: "list[Workers]" = []
+"""Processes that were given in place of this machine's; the last ones count."""
 _main = threading.Lock()
 """Held while the module `__main__` is out of sight."""
+
+
+@contextlib.contextmanager
+def elsewhere(workers: "Workers") -> Iterator[None]:
+    """Has other processes than this machine's execute the runs of studies within."""
+    _others.append(workers)
+    try:
+        yield
+    finally:
+        _others.pop()
+
+
+def others() -> "Workers | None":
+    """Returns the processes that replace this machine's, if any."""
+    return _others[-1] if _others else None
 
 
 def begin() -> None:
@@ -36,7 +56,7 @@ def begin() -> None:
 
     To be called as soon as it is known that there will be runs.
     """
-    if not _can_copy():
+    if _others or not _can_copy():
         return
     from multiprocessing import forkserver
 

@@ -1,4 +1,4 @@
-"""Executes tasks: in this process, or in others of this machine."""
+"""Executes tasks: in this process, in others of this machine, or in any given ones."""
 
 import contextlib
 import tempfile
@@ -23,6 +23,7 @@ from ..files.study.study import journal_of
 from ..parts import functions
 from ..parts.errors import StudyError, UserError, one_line
 from ..parts.json_text import Tree
+from . import origins
 from .planning import (
     LOCKS,
     Done,
@@ -389,6 +390,7 @@ class Processes:
 def _work_elsewhere(
     place: int, index: int, task: Task, folder: Path, shared: Path
 ) -> tuple[int, Done]:
+    origins.check_worker(task.program)
     mine = np.memmap(shared, np.float64, "r+").reshape(-1, 2)[place]
     mine[0] = STARTED
 
@@ -403,7 +405,9 @@ def _work_elsewhere(
 def chosen(
     tasks: list[Task], jobs: int, meanwhile: Callable[[], object] | None = None
 ) -> Workers:
-    """Returns the executor of some tasks."""
+    """Returns the executor of some tasks: this machine's, unless another is set."""
+    if (others := processes.others()) is not None:
+        return others
     return Here() if min(jobs, len(tasks)) <= 1 else Processes(jobs, meanwhile)
 
 

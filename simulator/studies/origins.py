@@ -6,14 +6,16 @@ have ended, before anything is executed. Modules, this program and the libraries
 code, which can change numbers; they count if any run is left to execute.
 """
 
-from collections.abc import Sequence
+import os
+import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..engine.device import products
 from ..files import inputs
 from ..files.inputs import Inputs
 from ..files.reading import files
-from ..files.study import provenance
+from ..files.study import program, provenance
 from ..files.study.manifest import Manifest, Provenance
 from ..parts.base import Config
 from ..parts.errors import StudyError
@@ -133,6 +135,24 @@ def check_program(folder: Path, manifest: Manifest, read: Inputs) -> None:
             f"of simulator/ has changed (its digest was {number}, is {now.get(CODE)}); "
             f"{back}, or {ELSEWHERE}"
         )
+
+
+def check_worker(planned: Mapping[str, str | None]) -> None:
+    """Refuses to execute runs by another program than the one that planned them.
+
+    Args:
+        planned: `Task.program`; nothing if any program may.
+    """
+    here = program(tuple(name for name in planned if name != CODE))
+    for name, was in planned.items():
+        if here[name] != was:
+            what = "the digest of its simulator/" if name == CODE else f"its {name}"
+            worker = f"{socket.gethostname()}, process {os.getpid()}"
+            raise StudyError(
+                f"worker {worker}: must have the program that planned the runs, but "
+                f"{what} is {here[name]}, not {was}; start it again with that program, "
+                f"then resume the study"
+            )
 
 
 def of_this_program(also: Sequence[str] = ()) -> Provenance:

@@ -42,6 +42,7 @@ class Task(NamedTuple):
             never.
         inputs: Files and modules that the study's runs read.
         batches: Batches of a job that its program has room for, at least.
+        program: Libraries and code by which alone it may be executed; by default any.
     """
 
     mode: str
@@ -51,6 +52,7 @@ class Task(NamedTuple):
     checkpoint_s: float | None = None
     inputs: Inputs | None = None
     batches: int = 0
+    program: Mapping[str, str | None] = {}
 
 
 def structure(scenario: Scenario) -> str:

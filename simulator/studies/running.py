@@ -19,7 +19,7 @@ from ..catalogue.data.own_arrays import Npz
 from ..files import inputs
 from ..files.reading import files
 from ..files.reading.archive import packed
-from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load
+from ..files.study import DISK, Disk, Study, StudyWarning, is_world, load, program
 from ..files.study.disk import explained, locked, replace
 from ..parts import functions
 from ..parts.errors import (
@@ -36,7 +36,7 @@ from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.synonyms import Synonyms
 from ..scenario.tuning import refuse_untuned
-from . import executors, planning, staged
+from . import executors, origins, planning, staged
 from .executors import FAILURES, Workers
 from .planning import CHECKPOINTS, DATA, LOCKS, OPEN, Task, claims_of
 from .progress import Progress, Stages, StudyProgress, bar, silent
@@ -470,6 +470,7 @@ def of_session(
         "inputs": folder.inputs,
         "checkpoint_s": checkpoint_s,
         "session": session,
+        "program": program((*origins.LIBRARIES, *folder.inputs.libraries)),
     }
     return [task._replace(**here) for task in tasks]
 

@@ -109,6 +109,23 @@ def work(
         raise SystemExit(FAILED)
 
 
+@cluster.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def dask(
+    address: Annotated[str, typer.Argument(help="Address of a Dask scheduler")],
+    command: Annotated[
+        list[str], typer.Argument(help="run, resume or tune, with options")
+    ],
+) -> None:
+    """Execute a command's runs on the workers of a Dask cluster."""
+    from ...cli import commands
+    from .dask import Cluster
+
+    with Cluster(address):
+        commands.app(command, standalone_mode=False)
+
+
 @cluster.command()
 def merge(
     folder: Annotated[

@@ -1,7 +1,8 @@
 """Workers (takers): processes of any machines that share a study by its folder alone.
 
 They claim its tasks by `claims`. Each task's results are separate files, which
-`trace.load` reads together until the last worker ends the study.
+`trace.load` reads together until the last worker ends the study. Workers of a Dask
+cluster execute tasks in the same way (`take_one`).
 """
 
 import time
@@ -10,14 +11,14 @@ from pathlib import Path
 
 from ...files import inputs
 from ...files.study import DISK, Disk
-from ...files.study.disk import BusyError, explained, locked
+from ...files.study.disk import BusyError, explained, locked, read_journal
 from ...files.study.manifest import read_manifest
 from ...files.study.study import SHARED
 from ...parts.errors import StudyError
 from ...scenario.scenario import Scenario
 from ...scenario.tuning import refuse_untuned
-from ...studies import executors, planning, running, staged
-from ...studies.planning import Task
+from ...studies import executors, origins, planning, running, staged
+from ...studies.planning import Done, Task
 from ...studies.progress import Progress, StudyProgress, silent
 from ...studies.study_folder import StudyFolder, refuse_others
 from .claims import (
@@ -61,6 +62,49 @@ def execute(
     with explained(path):
         mine.remove(planning.checkpoint_of(path, task.number))
     return len(task.runs)
+
+
+def take_one(task: Task, folder: Path, progress: executors.OnTask) -> Done:
+    """Executes a task of a study that another process runs, as `executors.work` does.
+
+    A cluster gives a task to another worker when it has lost the one before. That one
+    may live, or be stopped: its claim goes, without which it can change nothing.
+
+    Raises:
+        StudyError: as `executors.work`, or the task was given to another worker.
+    """
+    origins.check_worker(task.program)
+    place, name = (
+        planning.claims_of(folder, task.session),
+        planning.task_name(task.number),
+    )
+    claims = Claims(place, DISK, time.monotonic, LEASE_S)
+    done = planning.done_of(folder, task.session, task.number)
+    with executors.ONE_AT_A_TIME:
+        while not (known := read_journal(DISK, done, {}))[0]:
+            if not DISK.exists(place):
+                raise executors.is_over(folder)
+            with explained(folder):
+                DISK.make(folder / planning.LOCKS)
+                # A process of a study that was killed may still be at this task.
+                with DISK.lock(folder / planning.LOCKS / name, wait=True):
+                    pass
+            for number, left in claims.look().get(name, {}).items():
+                if not left:
+                    claims.give(place / f"{name}.{number}", LOST)
+            _, claim = claims.any_of([name])
+            if claim is None:  # it has ended, which a file system may show later
+                time.sleep(BEAT_S)
+                continue
+            ended = LOST
+            try:
+                execute(task, folder, claim, progress, DISK)
+                ended = OVER
+            except LostError:
+                raise executors.is_over(folder) from None
+            finally:
+                claims.give(claim, ended)
+    return Done(*known)
 
 
 END = "end"

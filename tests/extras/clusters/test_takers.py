@@ -21,6 +21,7 @@ from stalesim.simulator.studies.planning import (
     CLAIMS,
     LOCKS,
     claims_of,
+    task_name,
 )
 from tests.commands import stalesim, wait_for
 from tests.extras.clusters.play_takers import WHAT, Taker, TakersPlay, history
@@ -160,6 +161,66 @@ def test_takers_that_are_killed_and_stopped(whole: Study, folder: Path) -> None:
     for each in (stopped, killed, last):
         assert each.stdout is not None
         each.stdout.close()
+    assert_same(load(folder), whole)
+
+
+ONE = """
+import os, signal, sys
+from pathlib import Path
+from stalesim.simulator.extras.clusters import takers
+from stalesim.simulator.studies import running
+from stalesim.simulator.files.study import DISK
+folder, stops = Path(sys.argv[1]), sys.argv[2] == "stops"
+[task, *_] = takers._tasks(running.scenario_of(folder), folder, DISK, None).values()
+def tell(*_):
+    global stops
+    if stops:
+        stops = False
+        os.kill(os.getpid(), signal.SIGSTOP)
+takers.take_one(task, folder, tell)
+"""
+
+
+def is_stopped(process: subprocess.Popen[bytes]) -> bool:
+    status = Path(f"/proc/{process.pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_stopped_worker(
+    whole: Study, folder: Path, then: signal.Signals
+) -> None:
+    [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
+    call = [sys.executable, "-c", ONE, str(folder)]
+    with subprocess.Popen([*call, "stops"]) as stopped:
+        try:
+            wait_for(lambda: is_stopped(stopped))
+            subprocess.run([*call, "goes on"], check=True, timeout=120)
+            [done] = (folder / LOCKS).glob("*.done")
+            kept = done.read_bytes(), [*sorted(folder.glob("*/part-*"))]
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+            stopped.send_signal(then)
+        assert stopped.wait(120) == (1 if then == signal.SIGCONT else -then)
+    # It wakes after it was taken over, and changes nothing.
+    assert kept == (done.read_bytes(), [*sorted(folder.glob("*/part-*"))])
+    takers.take(validated(SMALL), folder)
+    assert_same(load(folder), whole)
+    with pytest.raises(StudyError, match="must be written by the process that runs"):
+        takers.take_one(task, folder, lambda *_: None)
+    assert not (folder / LOCKS).exists()
+
+
+@pytest.mark.slow
+def test_who_takes_a_task_of_a_cluster_does_not_wait_for_a_dead_worker(
+    whole: Study, folder: Path
+) -> None:
+    [task, *_] = takers._tasks(validated(SMALL), folder, DISK, None).values()
+    (claims_of(folder, 1) / f"{task_name(task.number)}.1").mkdir()
+    done = takers.take_one(task, folder, lambda *_: None)
+    assert {end["stop"] for end in done.ends.values()} == {"commits"}
+    takers.take(validated(SMALL), folder)
     assert_same(load(folder), whole)
 
 
