@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stalesim.analysis import claims, racing
+from stalesim.analysis import claims
 from stalesim.simulator.files.study import Study, Writer, load, write_manifest
 from stalesim.simulator.files.study.manifest import NAME
 from stalesim.simulator.scenario.reading import validated
@@ -142,7 +142,7 @@ def judged(number: int, folder: Path) -> dict[str, Any]:
     methods, seed = Methods(number), number
     running.simulate = methods  # what is drawn takes the place of what is simulated
     config = validated({**TREE, "seed": seed, "compare": COMPARE})
-    study = comparing.compare(config, folder / "compare", judge=racing)
+    study = comparing.compare(config, folder / "compare")
     found = study.manifest["scenario"]["compare"]["found"]
     best = {name: c["best"]["algorithm.step_size"] for name, c in found.items()}
     seeds = {run["seed"] for run in study.manifest["runs"]}

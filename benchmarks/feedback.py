@@ -57,8 +57,6 @@ class Curious(Looking):
 
 SIZES = {"least": 10, "most": 10, "every": 1000}
 BUFFER = {"kind": "buffered", "size": 10}
-ROUNDS = {"protocol": {"kind": "synchronous"}}
-CHOICE = {"in_flight": 10}
 RULES: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "`norm_test`, buffers of 10": (
         *(12_000, 1000),
@@ -69,11 +67,6 @@ RULES: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
         *(12_000, 1000),
         {"local_steps_by": {"kind": "schedule", "values": [1], "seconds": [10]}},
         {"local_steps_by": {"kind": "adacomm", "interval": 10}},
-    ),
-    "`flad`, rounds of 10": (
-        *(400, 1),
-        ROUNDS | {"selection": CHOICE},
-        ROUNDS | {"selection": CHOICE | {"prefer": {"kind": "flad"}}},
     ),
 }
 """Commits, commits between questions, and changes: of the world, and as it asks."""

@@ -25,7 +25,7 @@ PAGES = {
     "models": "models",
     "clients": "clients server job availability slowdowns preferences local_steps",
     "laws": "laws",
-    "protocols": "protocols graphs deadlines buffer_sizes concurrency",
+    "protocols": "protocols graphs deadlines buffer_sizes",
     "algorithms": "algorithms weights step_sizes",
     "stages": "stages compressors",
     "privacy": "privacy accounts accountants",

@@ -311,7 +311,7 @@ def in_flight_at_most(run: RunTables) -> Broken:
     """No more jobs are under way than the selection allows."""
     clients = run.entry["scenario"]["clients"] or {}
     selection = clients.get("selection")
-    if not selection or selection.get("in_flight_by") or run.protocol in OVERLAPPING:
+    if not selection or run.protocol in OVERLAPPING:
         return
     ended = run.ended(run.work).fillna(np.inf).to_numpy()
     starts = np.sort(run.work["read_time"].to_numpy())

@@ -12,8 +12,7 @@ from .world import imported
 PINNED = ("jax", "jaxlib", "numpy", "scipy", "simpy", "equinox")
 """Libraries whose version may play a part in the last digits."""
 PLUGIN = "--plugin"
-IMPORTS = ([PLUGIN], ["--import"])
-"""Option that imports code, and its name in older studies."""
+"""Option that imports code."""
 COMMIT = re.compile(r"[0-9a-f]{6,64}")
 DIRTY = (
     "The program had local changes that are not in its git commit: these commands run "
@@ -86,6 +85,6 @@ def _imports(manifest: Entry, verb: str) -> list[str]:
     command = list(map(str, manifest.get("command") or ()))
     options = command[1 : command.index(verb)] if verb in command else []
     found: list[str] = []
-    while options[:1] in IMPORTS and len(options) > 1:
-        found, options = [*found, PLUGIN, options[1]], options[2:]
+    while options[:1] == [PLUGIN] and len(options) > 1:
+        found, options = [*found, *options[:2]], options[2:]
     return found

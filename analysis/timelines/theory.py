@@ -102,7 +102,7 @@ def _in_flight(world: ScenarioWorld, forms: ClosedForms, size: int = 1) -> None:
     """
     if world.has("idle", "read") or not world.keeps_all:
         return
-    if world.selection.get("arrivals") or world.selection.get("in_flight_by"):
+    if world.selection.get("arrivals"):
         return
     transits = (partial(world.transit, way) for way in LINKS)
     for seconds in (partial(world.means, "compute"), *transits):

@@ -19,10 +19,7 @@ app = typer.Typer(
     help="Simulate asynchronous and federated learning in virtual time.\n\n"
     "Start with: stalesim run quickstart",
     no_args_is_help=True,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        **console.renamed({"import": "plugin"}),
-    },
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 

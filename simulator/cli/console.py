@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -87,21 +87,6 @@ def forget_after_interruption(error: threading.ExceptHookArgs) -> None:
     """
     if not _interrupted.is_set():
         threading.__excepthook__(error)
-
-
-def renamed(now: Mapping[str, str]) -> dict[str, Any]:
-    """Returns settings of a command that reads former names of its options until 1.0.
-
-    Args:
-        now: Names without dashes, by the former one.
-    """
-
-    def name(given: str) -> str:
-        if given in now:
-            err.say(f"stalesim: --{given} is now --{now[given]}", style="yellow")
-        return now.get(given, given)
-
-    return {"token_normalize_func": name}
 
 
 def warn(

@@ -23,10 +23,7 @@ def _venues(incomplete: str) -> list[str]:
     return [name for name in VENUES if name.startswith(incomplete)]
 
 
-@app.command(
-    rich_help_panel="Results",
-    context_settings=console.renamed({"map": "winner-map"}),
-)
+@app.command(rich_help_panel="Results")
 def plot(
     folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     form: Formats = None,

@@ -105,10 +105,7 @@ def formats(chosen: list[str] | None, *, plots: bool) -> tuple[str, ...]:
     return forms if plots else ()
 
 
-@app.command(
-    rich_help_panel="Run",
-    context_settings=console.renamed({"most": "max-replicates"}),
-)
+@app.command(rich_help_panel="Run")
 def run(
     scenario: ScenarioFile,
     set_: Overrides = None,
@@ -325,14 +322,13 @@ def _simulate(
     until_decided: "Callable[[Study], bool] | None" = None,
     most: int | None = None,
 ) -> None:
-    from ...analysis import racing
     from .. import studies
     from ..parts import plugins
 
     remedy = f"; continue with {plugins.command('resume', folder)}"
     simulate = partial(studies.simulate, until_decided=until_decided, most=most)
     if config.compare is not None and config.compare.found is None:
-        simulate = partial(studies.compare, judge=racing)
+        simulate = studies.compare
     with (
         console.interruptible(folder, remedy),
         console.progress(config.name) as hear,
@@ -367,7 +363,6 @@ def search(
         found = tuning.tune(
             config,
             folder=folder,
-            judge=racing,
             jobs=jobs,
             progress=hear,
             checkpoint_s=checkpoint or None,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import jax
@@ -27,7 +26,6 @@ from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
 from ..scenario.scenario import Scenario, check_amounts
 from ..scenario.study import Run
-from ..timelines import cached
 from ..world.answers import OF_CLIENTS, AnswerLog
 from . import compiler
 from . import execute as execution
@@ -270,7 +268,6 @@ def execute(
     writer: Writer,
     progress: Progress = lambda *_: None,
     *,
-    timelines: Path | None = None,
     keeper: Keeper | None = None,
     saved: dict[str, PyTree] | None = None,
 ) -> list[dict[str, PyTree]]:
@@ -282,7 +279,6 @@ def execute(
             timeline) or `host` (work of the user's own).
         writer: Writer of the tables.
         progress: called with the progress of the runs.
-        timelines: folder in which timelines are kept for other runs, if any share them.
         keeper: keeps the state of the runs every so often.
         saved: state that was kept, to continue from.
 
@@ -299,7 +295,7 @@ def execute(
     precision = runs[0].run.scenario.engine.precision
     with jax.enable_x64(precision == "float64"):
         program = _program(runs, mode)
-        runner = _runner(runs, program, timelines)
+        runner = _runner(runs, program)
         if saved is not None:
             runner.restore(saved["drive"])
             writer.restore(saved["writer"])
@@ -424,20 +420,9 @@ def _devices_of_waves(prepared: Prepared) -> Sequence[object]:
     return jax.local_devices()[: max(most, 1)]
 
 
-def _runner(
-    runs: list[Prepared], program: Program, timelines: Path | None = None
-) -> Runner:
+def _runner(runs: list[Prepared], program: Program) -> Runner:
     first, shared = runs[0], program.shared
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs
-    feeds = [_row_stream(prepared, length, timelines) for prepared in fed]
+    feeds = [RowStream(each, each.timeline.chunks(length)) for each in fed]
     return Runner(program, feeds, [*runs], length)
-
-
-def _row_stream(
-    setup: RunSetup, length: int, timelines: Path | None = None
-) -> RowStream:
-    timeline = setup.timeline
-    if timelines is None:
-        return RowStream(setup, timeline.chunks(length))
-    return RowStream(setup, cached.chunks(timeline, length, timelines))

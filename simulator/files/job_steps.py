@@ -9,24 +9,24 @@ class JobSteps:
 
     Attributes:
         most: Most local steps of a job, those of the algorithm.
-        next: Local steps of each client's next job, 1 to `most`: rules change them.
+        next: Local steps of the next job, 1 to `most`: a rule changes them.
     """
 
     def __init__(self, num_clients: int, most: int) -> None:
-        self.most, self.next = most, [most] * num_clients
+        self.most = self.next = most
         self._given: list[list[int]] = [[] for _ in range(num_clients)]
 
     def clear(self) -> None:
         """Begins a run; jobs of one that is simulated again get the same."""
-        self.next = [self.most] * len(self.next)
+        self.next = self.most
 
     def change(self, steps: int) -> None:
         """Gives the next job of every client some steps, at most `most`."""
-        self.next = [max(1, min(steps, self.most))] * len(self.next)
+        self.next = max(1, min(steps, self.most))
 
     def give(self, client: int, job: int) -> None:
         """Gives a job of a client its steps."""
-        self.put(client, job, self.next[client])
+        self.put(client, job, self.next)
 
     def put(self, client: int, job: int, steps: int) -> None:
         """Notes the steps of a job."""

@@ -172,7 +172,7 @@ class BaseScenario(Varied):
     @property
     def vary_steps(self) -> bool:
         """Whether jobs may have fewer local steps than the algorithm's."""
-        return self.clients is not None and self.clients.vary_steps
+        return self.clients is not None and self.clients.local_steps_by is not None
 
     @property
     def listeners(self) -> dict[str, Asking]:
@@ -235,13 +235,6 @@ class BaseScenario(Varied):
                 f"protocol.kind must be one whose clients read, compute and send by "
                 f"themselves where local steps change, got {protocol.kind!r}; take "
                 f"asynchronous, buffered, synchronous or another"
-            )
-        selection = self.clients.selection if self.clients else None
-        if selection and selection.in_flight_by and not protocol.traits.adapts:
-            raise LocatedError(
-                f"clients.selection.in_flight_by must be left out for the protocol "
-                f"{protocol.kind!r}, whose commits wait for a number of jobs; take "
-                f"asynchronous or buffered, or remove it"
             )
         check_rates(self.clients, protocol, n)
         if isinstance(self.protocol, OwnSteps):

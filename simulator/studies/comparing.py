@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis import racing
 from ..engine import device
 from ..files import inputs
 from ..files.study import Study, load
@@ -33,9 +33,6 @@ from .planning import OPEN, TUNING
 from .progress import Progress, Stages, bar
 from .study_folder import StudyFolder, refuse_others
 
-if TYPE_CHECKING:
-    from .tuning import Judge
-
 Rank = tuple[float, ...]
 """Order of trials, the best first: runs without a value, their mean; then the same of
 final values."""
@@ -45,7 +42,6 @@ def compare(
     scenario: running.Source,
     folder: str | Path | None = None,
     *,
-    judge: "Judge | None" = None,
     jobs: int = 1,
     progress: Progress | None = None,
     checkpoint_s: float | None = running.CHECKPOINT_S,
@@ -57,7 +53,6 @@ def compare(
         scenario: Scenario with `compare`.
         folder: Folder for the study, or of a comparison to continue; by default a
             temporary one, which lives as long as the study.
-        judge: Judge of the trials; by default the module `stalesim.racing`.
         jobs: Number of processes, as in `simulate`.
         progress: Called with how far the comparison is, as in `simulate`.
         checkpoint_s: Real seconds, as in `simulate`.
@@ -71,14 +66,11 @@ def compare(
         UserError: Something in the scenario or the folder is wrong, a run failed, or
             the best value of a variant is at the edge of those that the budget allowed.
     """
-    from ...analysis import racing
-
-    judge = judge or racing
     config = planned(running.scenario_from(scenario))
     path = running.new_folder(folder)
     simulate = partial(running.simulate, jobs=jobs, checkpoint_s=checkpoint_s)
     _begin(config, path)
-    search = _Search(config, path, judge, simulate, progress or bar(config.name))
+    search = _Search(config, path, simulate, progress or bar(config.name))
     config = search.end()
     report = search.judging(config)
     study = simulate(config, path, progress=report, meanwhile=meanwhile)
@@ -184,13 +176,12 @@ class _Search:
         self,
         config: Scenario,
         path: Path,
-        judge: "Judge",
         simulate: Callable[..., Study],
         report: Progress,
     ) -> None:
         assert config.compare is not None
         self._config, self._compare, self._path = config, config.compare, path
-        self._judge, self._simulate = judge, simulate
+        self._simulate = simulate
         self._space = {name: self._compare.space(name) for name in config.variants}
         grids = {name: tuning.grid(space) for name, space in self._space.items()}
         self._next, self._tried = grids, {name: list[Point]() for name in grids}
@@ -269,13 +260,13 @@ class _Search:
 
     def _measure(self, study: Study) -> None:
         sought = tuning.objective(self._compare.objective)
-        values = self._judge.values(study, sought)
-        finals = self._judge.values(study, Objective(sought.metric))
+        values = racing.values(study, sought)
+        finals = racing.values(study, Objective(sought.metric))
         times: dict[tuple[str, str], float] = {}
         for run in study.manifest["runs"]:
             trial = run["variant"], tuning.name(run["parameters"])
             times[trial] = times.get(trial, 0.0) + run["virtual_s"]
-        rank = self._judge.rank
+        rank = racing.rank
         for name, tried in self._tried.items():
             trials = [(name, tuning.name(point)) for point in tried]
             self._ranks[name] = [

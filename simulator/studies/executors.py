@@ -89,8 +89,6 @@ class TaskCheckpoint:
 
 FAILURES = "failures"
 """Folder, in a study's folder, for files that its author may want to report."""
-TIMELINES = ".timelines"
-"""Folder, in a study's folder, of timelines that its runs share while it is run."""
 
 KILLED = "its process was killed, perhaps because memory ran out"
 
@@ -196,13 +194,11 @@ def _execute(
     device.release_programs()
     writer = Writer(folder, task_name(task.number), disk)
     prepared = simulation.prepare_together(task.runs, task.batches)
-    timelines = folder / TIMELINES if task.keeps_timelines else None
     found = simulation.execute(
         prepared,
         task.mode,
         writer,
         progress,
-        timelines=timelines,
         keeper=keeper,
         saved=saved,
     )

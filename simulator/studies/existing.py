@@ -12,11 +12,10 @@ from ..parts.errors import StudyError, shown
 from ..scenario.scenario import Scenario
 from ..scenario.study import expand
 from ..scenario.tuning import Compare, at_best
-from .executors import TIMELINES
 from .origins import check_modules, of_this_program
 from .planning import CHECKPOINTS, CLAIMS, DATA, LOCKS, TUNING, content
 
-OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TIMELINES, TUNING, *COLUMNS}
+OURS = {LOCK, NAME, DATA, CHECKPOINTS, LOCKS, TUNING, *COLUMNS}
 """Names of the files in the folder of a study while it is run."""
 OUTPUTS = {"figures", "report.html"}
 """Names of the files of commands in the folder of a study; extras add theirs."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +37,6 @@ class Task(NamedTuple):
             timeline) or `host` (work of the user's own).
         runs: Several only where the mode is one of the last two.
         number: Number among the tasks of the study, part of its files' names.
-        keeps_timelines: Whether another task has the same timelines, and may read them.
         session: Session of the study's folder, in which alone it may be executed.
         checkpoint_s: Real seconds from one keeping of its state to the next; None for
             never.
@@ -50,7 +48,6 @@ class Task(NamedTuple):
     mode: str
     runs: tuple[Run, ...]
     number: int = 0
-    keeps_timelines: bool = False
     session: int = 0
     checkpoint_s: float | None = None
     inputs: Inputs | None = None
@@ -179,25 +176,6 @@ def roomy(tasks: list[Task]) -> list[Task]:
             for index, _ in same:
                 found[index] = found[index]._replace(batches=most)
     return found
-
-
-def keeping(tasks: list[Task]) -> list[Task]:
-    """Marks the tasks that have a timeline in common with another one."""
-    keys = [
-        {_world(run) for run in task.runs if not run.scenario.plays_alone}
-        for task in tasks
-    ]
-    counts = Counter(key for found in keys for key in found)
-    return [
-        task._replace(keeps_timelines=any(counts[key] > 1 for key in found))
-        for task, found in zip(tasks, keys, strict=True)
-    ]
-
-
-def _world(run: Run) -> str:
-    """Identifies the timeline of a run, whatever is learned in it."""
-    protocol = run.scenario.protocol.model_dump_json()
-    return f"{run.scenario.num_clients} {protocol} {timeline(run)}"
 
 
 def regrouped(runs: list[Run], tasks: list[Task]) -> list[int]:

@@ -37,7 +37,7 @@ from ..scenario.study import expand
 from ..scenario.synonyms import Synonyms
 from ..scenario.tuning import refuse_untuned
 from . import executors, origins, planning, staged
-from .executors import FAILURES, TIMELINES, Workers
+from .executors import FAILURES, Workers
 from .planning import CHECKPOINTS, DATA, LOCKS, OPEN, Task, claims_of
 from .progress import Progress, Stages, StudyProgress, bar, silent
 from .study_folder import StudyFolder, refuse_others
@@ -411,7 +411,6 @@ def run(
         UserError: something in the scenario, the data or the folder is wrong.
     """
     folder, tasks = started(scenario, path, disk, checkpoint_s=checkpoint_s)
-    tasks = planning.keeping(tasks)
     session = folder.manifest["session"]
     whole = len(folder.manifest["runs"])
     before = whole - sum(len(task.runs) for task in tasks)
@@ -425,8 +424,6 @@ def run(
     except KeyboardInterrupt:
         folder.interrupt()
         raise
-    finally:
-        folder.clear(TIMELINES)
     folder.clear(CHECKPOINTS)
     study = folder.end()
     # Not before: a process that was given up may still live, and ask what is done.

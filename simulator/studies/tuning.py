@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...analysis import racing
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
@@ -28,7 +29,7 @@ from ..scenario.grid import Span, short
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
 from ..scenario.study import VariantError, expand
-from ..scenario.tuning import Objective, Searched, Tune
+from ..scenario.tuning import Searched, Tune
 from . import executors, planning, running
 from .planning import OPEN
 from .progress import Progress, Stages, bar
@@ -37,26 +38,6 @@ AT_RANDOM = 10
 """Trials before the search learns from results."""
 TOGETHER = 5
 """Trials that are proposed at a time after that."""
-Scores = Mapping[str, np.ndarray]
-"""Values of each trial's replicates: less is better; infinite if one diverged."""
-
-
-class Judge(Protocol):
-    """Judges trials, as the module `stalesim.analysis.racing` does."""
-
-    def values(
-        self, study: Study, objective: Objective
-    ) -> Mapping[tuple[str, str], np.ndarray]:
-        """Returns the values of every trial's replicates, by variant and trial."""
-        ...
-
-    def scores(self, study: Study) -> Scores:
-        """Returns those of a search, by trial."""
-        ...
-
-    def rank(self, values: np.ndarray) -> tuple[int, float]:
-        """Returns the order of trials: by their diverged runs, then by the mean."""
-        ...
 
 
 class Tuned(NamedTuple):
@@ -78,7 +59,6 @@ def tune(
     over: Mapping[str, object] | None = None,
     folder: str | Path | None = None,
     *,
-    judge: Judge | None = None,
     objective: str | None = None,
     trials: int | None = None,
     variant: str | None = None,
@@ -95,7 +75,6 @@ def tune(
             scenario's own `tune`, and so are the next two.
         folder: Folder for the study, or of a search to continue; by default a
             temporary one, which lives as long as the study.
-        judge: Judge of the trials; by default the module `stalesim.racing`.
         objective: Metric, such as `"test_loss"` or `"test_loss@200s"`.
         trials: Number of points that are tried; by default 30.
         variant: Variant that is tuned, if the scenario has several.
@@ -110,8 +89,6 @@ def tune(
         UserError: Optuna is not installed, something in the scenario or the folder is
             wrong, or a run failed.
     """
-    from ...analysis import racing
-
     rule = 'a mapping such as {"algorithm.learning_rate": {"from": 0.01, "to": 1}}'
     check_type("over", over, Mapping | None, rule)
     config = planned(scenario, over, objective, trials, variant)
@@ -122,7 +99,7 @@ def tune(
     )
     progress = progress or bar(config.name)
     with locked(path):
-        found = TrialSearch(config, path, execute, judge or racing, progress).end()
+        found = TrialSearch(config, path, execute, progress).end()
     if folder is None:
         weakref.finalize(found.study, shutil.rmtree, path, ignore_errors=True)
     return found
@@ -210,12 +187,11 @@ class TrialSearch:
         config: Scenario,
         path: Path,
         execute: Callable[..., Study],
-        judge: Judge,
         report: Progress,
     ) -> None:
         assert config.tune is not None
         self._config, self._path, self._execute = config, path, execute
-        self._judge, self._tune = judge, config.tune
+        self._tune = config.tune
         self._whole = Stages(report, config.replicates * (config.tune.trials + 1))
         self._trials: dict[str, int] = {}
         self._study: Study | None = None
@@ -290,12 +266,12 @@ class TrialSearch:
     def _scores(self) -> dict[str, np.ndarray]:
         """Returns the values of each trial, over those replicates that all have."""
         assert self._study is not None
-        scores = self._judge.scores(self._study)
+        scores = racing.scores(self._study)
         return {name: scores[name][: self._config.replicates] for name in self._trials}
 
     def _best(self) -> str:
         scores = self._scores()
-        best = min(scores, key=lambda name: self._judge.rank(scores[name]))
+        best = min(scores, key=lambda name: racing.rank(scores[name]))
         if np.isinf(scores[best]).all():
             raise StudyError(
                 f"{self._path}: every trial diverged, or never reached its target; "

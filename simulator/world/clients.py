@@ -23,7 +23,6 @@ from .streams import Purpose
 
 if TYPE_CHECKING:
     from .availability import Availability
-    from .concurrency import Concurrency
     from .expenses import Rate, Tariff
     from .local_steps import LocalStepsRule
     from .preferences import Preference
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from .workload import Workload
 else:
     Availability = Annotated[Any, AnyPart("availability")]
-    Concurrency = Annotated[Any, AnyPart("concurrency")]
     LocalStepsRule = Annotated[Any, AnyPart("local_steps")]
     Preference = Annotated[Any, AnyPart("preferences")]
     Slowdown = Annotated[Any, AnyPart("slowdowns")]
@@ -163,8 +161,6 @@ class Selection(Config):
     """Starts of an open system; by default a job starts where another has ended."""
     prefer: Preference | None = None
     """Which of those who are drawn so are taken; by default the first."""
-    in_flight_by: Concurrency | None = None
-    """Rule by which that number changes, from `concurrency` on; never more."""
     refill: Count = 1
     """Free places, of `concurrency`, with which new jobs start, in all of them at once;
     with `concurrency` of them they are rounds. Source: NVIDIA FLARE 2.7,
@@ -181,11 +177,6 @@ class Selection(Config):
             raise LocatedError(
                 "refill must be left out with arrivals, which start the jobs; remove "
                 "one of them",
-            )
-        if self.in_flight_by and (self.refill > 1 or self.arrivals is not None):
-            raise LocatedError(
-                "in_flight_by must be left out with refill and arrivals, by which "
-                "fewer jobs are under way than may be; remove one of them",
             )
         return self
 
@@ -319,12 +310,6 @@ class Clients(Behaviour):
                     "step or sample",
                 )
         self._slows_what_there_is(parts)
-        prefer = self.selection.prefer if self.selection else None
-        if self.local_steps_by is not None and prefer and prefer.varies_steps:
-            raise LocatedError(
-                "local_steps_by must be left out with selection.prefer.least_steps, "
-                "which gives jobs their local steps, too; remove one of them",
-            )
         if self.groups and self.number not in (None, self.total):
             raise LocatedError(
                 f"number must be the {self.total} clients of all groups, got "
@@ -348,12 +333,6 @@ class Clients(Behaviour):
         """Parts of their options that may need training, by their keys."""
         prefer = self.selection.prefer if self.selection else None
         return {"selection.prefer": prefer, "local_steps_by": self.local_steps_by}
-
-    @property
-    def vary_steps(self) -> bool:
-        """Whether jobs may have fewer local steps than the algorithm sets."""
-        prefer = self.selection.prefer if self.selection else None
-        return self.local_steps_by is not None or bool(prefer and prefer.varies_steps)
 
     @property
     def total(self) -> int | None:

@@ -37,7 +37,6 @@ def features(
     """Yields the features of a world, those that act first before the others."""
     configs = [group.config for group in world.groups]
     slowdowns = clients.slowdowns if clients else ()
-    selection = clients.selection if clients else None
     if job_steps is not None:
         from .local_steps import GivenSteps
 
@@ -63,10 +62,6 @@ def features(
         from .faults import Losses
 
         yield Losses(world)
-    if selection is not None and selection.in_flight_by is not None:
-        from .concurrency import Limited
-
-        yield Limited(world, selection.in_flight_by)
     if server.queues:
         from .links import Queue
 

@@ -108,9 +108,6 @@ class Traits(NamedTuple):
         everyone_works: Whether no clients can be selected.
         lone_jobs: Whether clients only read, compute and send, each by itself: then
             jobs may have different local steps, or be done elsewhere.
-        adapts: Whether its jobs under way may be fewer or more during a run: a place is
-            free as soon as its contribution has arrived, and nothing waits for a number
-            of them.
         own_registers: Whether a timeline has as many registers as it needs, each its
             own number: then runs of different timelines are not executed together.
         common_batch: Whether the parties of a vertical problem meet over one batch in
@@ -123,7 +120,6 @@ class Traits(NamedTuple):
     averages: bool = False
     everyone_works: bool = False
     lone_jobs: bool = False
-    adapts: bool = False
     own_registers: bool = False
     common_batch: bool = False
     batch_per_round: bool = False

@@ -145,9 +145,8 @@ class Selected(Everyone):
         super().__init__(pool.world, begin)
         self._pool, self._env = pool, pool.world.env
         self._in_flight, self._is_waiting = 0, False
-        one_by_one = pool.refill == 1 and pool.config.in_flight_by is None
         pass_on = partial(pool.ready, self._succeed, 0)
-        self._free = pass_on if one_by_one else self.leave
+        self._free = pass_on if pool.refill == 1 else self.leave
         self.again = self._give_back
 
     @override

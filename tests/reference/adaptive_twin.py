@@ -87,33 +87,6 @@ class AdaComm:
             self.tau = wanted if wanted < self.tau else smaller
 
 
-def flad_steps(losses: dict[int, float], client: int, least: int, most: int) -> float:
-    """FLAD (2024), with losses for scores: local steps of one client, not rounded."""
-    mean = sum(losses.values()) / len(losses) if losses else 0.0
-    behind = [loss for loss in losses.values() if loss >= mean]
-    if client not in losses:
-        return most
-    if losses[client] < min(behind):  # stands in
-        return least
-    if len(set(behind)) < 2:
-        return most
-    share = (max(behind) - losses[client]) / (max(behind) - min(behind))
-    return most - (most - least) * share
-
-
-def flad(
-    losses: dict[int, float], num_clients: int, places: int, least: int, most: int
-) -> dict[int, int]:
-    """FLAD (2024), with losses for scores: clients and their steps."""
-    new = [c for c in range(num_clients) if c not in losses]
-    mean = sum(losses.values()) / len(losses) if losses else 0.0
-    behind = sorted(
-        (c for c in losses if losses[c] >= mean), key=lambda c: (-losses[c], c)
-    )
-    chosen = (new + behind)[:places]
-    return {c: math.floor(flad_steps(losses, c, least, most)) for c in chosen}
-
-
 def rounds(
     task: Task,
     number: int,
@@ -202,14 +175,12 @@ def refilled(
     number: int,
     seconds: Callable[[int, int], float],
     candidates: Iterator[int],
-    limit: Callable[[list[int]], int] | None = None,
 ) -> list[tuple[int, float, int]]:
     """Returns client, read time and read version of the jobs of each commit.
 
-    Free places are filled with different clients as soon as there are `refill`. How
-    many jobs may be under way is said by `limit` of all staleness so far, if given.
+    Free places are filled with different clients as soon as there are `refill`.
     """
-    jobs, queue, found, stale = dict[int, int](), [], [], list[int]()
+    jobs, queue, found = dict[int, int](), [], []
     now, version = 0.0, 0
     while version < number:
         if in_flight - len(queue) >= refill or not version:
@@ -223,28 +194,8 @@ def refilled(
         queue.remove(first)
         now, client, *read = first
         found.append((client, *read))
-        stale.append(version - read[1])
-        in_flight = limit(stale) if limit else in_flight
         version += 1
     return found
-
-
-def limit_by_staleness(
-    most: int, target: float, every: int
-) -> Callable[[list[int]], int]:
-    """Returns a function of all staleness so far that says how many jobs may be."""
-
-    def limit(stale: list[int]) -> int:
-        jobs, start = most, most
-        while len(stale) >= start + every:
-            total = sum(stale[start : start + every]) or 1
-            wanted = round(1 + (jobs - 1) * target * every / total)
-            wanted = min(max(2, wanted), most)
-            start += every + (0 if wanted == jobs else max(wanted, jobs))
-            jobs = wanted
-        return jobs
-
-    return limit
 
 
 def drawn(candidates: Iterator[int], number: int, passed: set[int]) -> list[int]:

@@ -95,55 +95,6 @@ def test_adacomm_is_that_of_a_plain_loop(mode: str) -> None:
     np.testing.assert_allclose(memory.column("commits", "loss"), losses, rtol=1e-6)
 
 
-def test_flad_is_that_of_a_plain_loop() -> None:
-    number, places, least = 40, 4, 2
-    prefer = {"kind": "flad", "least_steps": least}
-    changes = {
-        "algorithm": {"local_steps": MOST},
-        "clients": {"selection": {"in_flight": places, "prefer": prefer}},
-        "stop": {"commits": number},
-    }
-    run, memory, _ = run_of(changes)
-    steps, times, losses = twin.rounds(
-        task_of(run),
-        number,
-        lambda known: twin.flad(known.losses, K, places, least, MOST),
-    )
-    assert rounds_of(memory, number) == steps
-    assert len({tuple(sorted(of)) for of in steps}) > 4
-    assert {s for of in steps for s in of.values()} >= {least, MOST}
-    np.testing.assert_allclose(memory.column("commits", "time"), times, rtol=1e-12)
-    np.testing.assert_allclose(memory.column("commits", "loss"), losses, rtol=1e-6)
-
-
-@pytest.mark.parametrize("selection", [{"in_flight": 3}, {"in_flight": 4, "refill": 3}])
-def test_flad_gives_fewer_steps_where_clients_are_asked_one_by_one(
-    selection: dict[str, Any],
-) -> None:
-    prefer, number = {"kind": "flad", "least_steps": 2}, 80
-    changes = {
-        "protocol": {"kind": "asynchronous"},
-        "algorithm": {"local_steps": MOST},
-        "clients": {"selection": selection | {"prefer": prefer}},
-        "stop": {"commits": number},
-    }
-    _, memory, _ = run_of(changes)
-    names = ("client", "read_version", "commit", "local_steps")
-    table = zip(*(memory.column("jobs", name) for name in names), strict=True)
-    jobs = sorted((j for j in table if 1 <= j[2] <= number), key=lambda j: j[2])
-    loss = memory.column("commits", "loss").tolist()
-    found, expected = [], []
-    for client, read, _, steps in jobs:
-        known = {j[0]: loss[j[2] - 1] for j in jobs if j[2] <= read}
-        chosen = twin.flad_steps(known, client, 2, MOST)
-        if abs(chosen - round(chosen)) > 1e-4 or chosen in (2, MOST):
-            found.append(int(steps))
-            expected.append(math.floor(chosen))
-    assert found == expected
-    assert len(found) > 60
-    assert len({*found}) >= 3  # least, most, and between
-
-
 def by_staleness(size: int, stale: list[int], *_: Any) -> int:
     return min(max(math.ceil(size * sum(stale) / len(stale) / 0.8), 1), 30)
 
@@ -179,14 +130,10 @@ def test_buffers_are_those_of_a_plain_loop(kind: str) -> None:
     np.testing.assert_allclose(ends, times, rtol=1e-12)
 
 
-@pytest.mark.parametrize("refill", [1, 2, 4, None])
-def test_free_places_are_those_of_a_plain_loop(refill: int | None) -> None:
-    number, many, limit = 300, 9, None
+@pytest.mark.parametrize("refill", [1, 2, 4])
+def test_free_places_are_those_of_a_plain_loop(refill: int) -> None:
+    number, many = 300, 9
     selection: dict[str, Any] = {"in_flight": 4, "refill": refill}
-    if refill is None:
-        by = {"target": 2.0, "every": 7}
-        selection = {"in_flight": 8, "in_flight_by": {"kind": "staleness", **by}}
-        limit = twin.limit_by_staleness(8, 2.0, 7)
     compute = {"law": "expon", "scale": "m/M"}
     tree = {"number": many, "compute": compute, "selection": selection}
     clients, protocol = Clients.model_validate(tree), Asynchronous()
@@ -196,10 +143,9 @@ def test_free_places_are_those_of_a_plain_loop(refill: int | None) -> None:
     draws = [streams.uniforms(Purpose.COMPUTE, c, 0, 4 * number) for c in range(many)]
 
     found = twin.refilled(
-        *(selection["in_flight"], refill or 1, number),
+        *(selection["in_flight"], refill, number),
         lambda c, job: -(c + 1) / many * float(np.log1p(-draws[c][job])),
         candidates(many),
-        limit,
     )
     client, time, version = map(np.array, zip(*found, strict=True))
     np.testing.assert_array_equal(rows.worker[:, 0], client)

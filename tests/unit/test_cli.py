@@ -126,18 +126,6 @@ def test_a_users_mistake_is_one_line_and_exit_2(scenario: Path) -> None:
     assert all(line.startswith("stalesim: ") for line in told), done.stderr
 
 
-def test_former_names_of_options_are_read_with_a_note(tmp_path: Path) -> None:
-    dry = ("run", "quickstart", "--dry-run", "-j", 1)
-    done = stalesim("--import", "json", *dry, "--most", 20)
-    assert done.returncode == 0
-    assert "--import is now --plugin" in done.stderr
-    assert "--most is now --max-replicates" in done.stderr
-    done = stalesim("cluster", "work", tmp_path, "--for", "1y")
-    assert "--for is now --time-limit" in done.stderr
-    assert "a wall time must be a number and a unit" in done.stderr
-    assert "now" not in stalesim("--plugin", "json", *dry).stderr
-
-
 @pytest.mark.long
 def test_replicates_are_added_until_claims_are_decided(
     scenario: Path, tmp_path: Path

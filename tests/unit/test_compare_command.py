@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from stalesim.analysis import racing
 from stalesim.simulator.files.study import load
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.reading import read
@@ -54,12 +53,12 @@ def test_a_killed_comparison_is_resumed_and_leaves_an_ordinary_study(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare(read(scenario), folder, judge=racing, progress=kill)
+        compare(read(scenario), folder, progress=kill)
     assert load(folder).manifest["runs"] == []
     with pytest.raises(UserError, match=r"compare them by stalesim run"):
         resume(folder)
     done = invoked("resume", folder, "--no-plots", "-j", 1)
-    at_once = compare(read(scenario), whole, judge=racing)
+    at_once = compare(read(scenario), whole)
     study = load(folder)
     assert study.complete
     assert study.manifest["scenario"] == at_once.manifest["scenario"]

@@ -49,7 +49,6 @@ def test_formats_and_styles(folder: Path) -> None:
     [
         ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
         ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
-        ("--map", "a/base", "must be of variants, got 'a'; known are base"),
         ("--winner-map", "a/base", "must be of variants, got 'a'; known are base"),
         ("--metric", "test_acc", "no column 'test_acc'; did you mean 'test_accuracy'?"),
         ("--against", "commit", "no column 'commit'; did you mean 'commits'?"),

@@ -24,7 +24,7 @@ class Asynchronous(Protocol):
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
-    traits: ClassVar[Traits] = Traits(adapts=True, lone_jobs=True)
+    traits: ClassVar[Traits] = Traits(lone_jobs=True)
     staleness_bound: Annotated[int, Field(ge=0)] | None = None
     """Largest staleness of a contribution, in commits (inclusive)."""
     beyond: Literal["reject", "stop", "wait"] = "reject"

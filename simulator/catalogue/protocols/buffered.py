@@ -28,7 +28,7 @@ class Buffered(LimitsGathering, Protocol):
     """
 
     kind: Literal["buffered"] = "buffered"
-    traits: ClassVar[Traits] = Traits(lone_jobs=True, adapts=True)
+    traits: ClassVar[Traits] = Traits(lone_jobs=True)
     timed: ClassVar[tuple[str, ...]] = ("window", "grace")
     size: Scheduled | None = None
     """Contributions with which the buffer is applied."""

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections import deque
 from math import inf
-from statistics import median
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,18 +16,14 @@ class Watch(ABC):
 
     @abstractmethod
     def begin(self) -> float | None:
-        """Begins a round; returns after how many seconds it ends, if that is known."""
+        """Begins a round; returns its seconds until the deadline, if it has one."""
 
     @abstractmethod
-    def arrived(self, seconds: float) -> float | None:
+    def arrived(self, seconds: float) -> None:
         """Takes up a response in this round.
 
         Args:
             seconds: How long it took.
-
-        Returns:
-            Seconds from the round's begin after which it ends, where that is known
-            from now on.
         """
 
     def late(self, seconds: float) -> None:  # noqa: B027 (some ignore it)
@@ -85,36 +80,3 @@ class _Recent(Watch):
 
     def late(self, seconds: float) -> None:
         self._responses.append(seconds)
-
-
-class MedianSpread(Deadline):
-    """After a quorum: its median and some median absolute deviations from it.
-
-    The quorum is never cut; where the deadline is over by then, the round ends with it.
-    """
-
-    kind: Literal["spread"] = "spread"
-    quorum: Annotated[int, Field(ge=2)]
-    """Responses of a round that it is counted of."""
-    deviations: Annotated[float, Field(ge=0)] = 3.0
-    """k of median + k MAD."""
-
-    def make(self) -> Watch:
-        return _First(self)
-
-
-class _First(Watch):
-    def __init__(self, config: MedianSpread) -> None:
-        self._config = config
-        self._responses: list[float] = []
-
-    def begin(self) -> None:
-        self._responses = []
-
-    def arrived(self, seconds: float) -> float | None:
-        self._responses.append(seconds)
-        if len(self._responses) != self._config.quorum:
-            return None
-        middle = median(self._responses)
-        spread = median(abs(each - middle) for each in self._responses)
-        return middle + self._config.deviations * spread

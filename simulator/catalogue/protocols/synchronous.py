@@ -209,7 +209,7 @@ class _Rounds:
         self._open.remove(client)
         self._arrived.append(client)
         if self._watch is not None:
-            self._end_after(self._watch.arrived(took))
+            self._watch.arrived(took)
         if self._overdue:
             self._end_after(0)
         self._end_if_complete()

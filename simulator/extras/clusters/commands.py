@@ -64,7 +64,7 @@ def begin(
     out.say(f"The plan is in {folder}; to execute it: {work}")
 
 
-@cluster.command(context_settings=console.renamed({"for": "time-limit"}))
+@cluster.command()
 def work(
     folder: Annotated[Path, typer.Argument(help="Folder of a study")],
     for_: Annotated[

@@ -13,7 +13,6 @@ from ...files.study.disk import locked
 from ...parts.errors import StudyError
 from ...scenario.study import Run
 from ...studies import planning, running
-from ...studies.executors import TIMELINES
 from ...studies.planning import Done, Task
 from ...studies.study_folder import StudyFolder
 
@@ -51,7 +50,7 @@ def merge(folder: Path, *others: Path) -> Study:
         runs = study.manifest["runs"]
         if not any(run["stop"] in planning.OPEN for run in runs):
             whole = study.end()
-            for name in (planning.CHECKPOINTS, planning.LOCKS, TIMELINES):
+            for name in (planning.CHECKPOINTS, planning.LOCKS):
                 study.clear(name)  # what takers have left that were killed
             return whole
     return load(folder)

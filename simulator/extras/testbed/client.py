@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import os
+import secrets
 import select
 import signal
 import socket
@@ -16,8 +17,7 @@ import threading
 import time
 from typing import Protocol
 
-from . import wire
-from .wire import Envelope, Header, Session, WireError
+from .wire import Envelope, Header, Session, WireError, key_of
 
 CONNECT_S = 30.0
 """Real seconds in which a server must answer."""
@@ -102,10 +102,10 @@ def greet(line: TcpChannel, secret: bytes, client: int) -> Envelope:
     Raises:
         WireError: The server does not answer, or does not have the secret.
     """
-    line.send(wire.knock(client))
-    key, answer = wire.join(_answer(line), secret, client)
-    line.send(answer)
-    line.session.agree(key, is_server=False)
+    token = secrets.token_hex(16)
+    line.send({"type": "join", "client": client, "token": token})
+    line.session.agree(key_of(secret, client, token), is_server=False)
+    line.send({"type": "here"})
     return _answer(line)  # by which the server proves that it knows the secret
 
 
@@ -118,7 +118,7 @@ def joined(
     a client tries again.
 
     Raises:
-        OSError, WireError: There is no server, or it refuses the client.
+        OSError, WireError: There is no server, or it does not take the client in.
     """
     end = time.monotonic() + CONNECT_S
     while True:

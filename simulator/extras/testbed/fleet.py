@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 from typing_extensions import override
 
 from ...parts.errors import UserError
-from . import wire
-from .wire import Envelope, Header, Session, WireError
+from .wire import Envelope, Header, Session, WireError, key_of
 
 Received = list[tuple[int, Envelope]]
 """Messages, each with its client's number; type `gone` of one that has left."""
@@ -33,52 +32,39 @@ LINES = 10
 
 
 class Reception:
-    """The server's side of one conversation, from the knock on.
+    """The server's side of one conversation, from its beginning on.
 
     Attributes:
         socket: Its connection.
         since: Real moment of its beginning.
         unsent: Bytes for which there was no room so far.
+        client: Number of the client; None before its first frame.
+        token: Its token.
+        joined: Whether it has proved that it has the secret.
     """
 
-    def __init__(
-        self, connection: socket.socket, secret: bytes, num_clients: int, most: int
-    ) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self.socket, self.since = connection, time.monotonic()
         self.unsent = bytearray()
-        self._secret, self._num_clients = secret, num_clients
-        self.session = Session(most)
+        self.session = Session(0)  # nothing large is stored of who has not joined
         self.client: int | None = None
-        self._nonce = ""
+        self.token, self.joined = "", False
 
-    @property
-    def joined(self) -> bool:
-        """Whether the client has proved that it may join."""
-        return self.session.agreed
-
-    def take(self, data: bytes) -> Iterator[Envelope]:
-        """Takes up bytes and answers greetings; yields messages of who has joined.
-
-        The first is of type `here`.
+    def begin(self, message: Envelope, secret: bytes, num_clients: int) -> None:
+        """Takes the first frame, after which all are authenticated.
 
         Raises:
-            WireError: It may not join, or its message is invalid.
+            WireError: It is another one, or of no client of this run.
         """
-        for message in self.session.open(data):
-            if self.client is None:
-                self.client, answer = wire.hello(message, self._num_clients)
-                self._nonce = answer["nonce"]
-                self.unsent += self.session.seal(answer)
-            elif not self.joined:
-                key = wire.admit(message, self._secret, self.client, self._nonce)
-                self.session.agree(key, is_server=True)
-                yield Envelope({"type": "here"}, b"")
-            else:
-                yield message
-
-    def refused(self, why: WireError) -> bytes:
-        """Returns the frame with the reason why a client may not join."""
-        return self.session.seal({"type": "refused", "why": str(why)[:200]})
+        client, token = message.header.get("client"), message.header.get("token")
+        if message.header["type"] != "join" or type(client) is not int:
+            raise WireError("it must join first")
+        if not isinstance(token, str):
+            raise WireError("it must join by a token")
+        if not 0 <= client < num_clients:
+            raise WireError(f"there is no client {client + 1}")
+        self.client, self.token = client, token
+        self.session.agree(key_of(secret, client, token), is_server=True)
 
 
 class Channels(Protocol):
@@ -115,12 +101,15 @@ class TcpChannels(Channels):
 
     def __init__(
         self,
-        reception: Callable[[socket.socket], Reception],
+        secret: bytes,
+        num_clients: int,
+        most: int,
         say: Callable[[str], None],
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        self._reception, self._say, self._lines = reception, say, 0
+        self._secret, self._num_clients, self._most = secret, num_clients, most
+        self._say, self._lines = say, 0
         try:
             self._listener = socket.create_server((host, port), backlog=STRANGERS)
         except (OSError, OverflowError) as error:
@@ -131,6 +120,7 @@ class TcpChannels(Channels):
         self._listener.setblocking(False)
         self._peers: list[Reception] = []
         self._of_client: dict[int, Reception] = {}
+        self._tokens: set[str] = set()
 
     @property
     @override
@@ -182,12 +172,12 @@ class TcpChannels(Channels):
             found, _ = self._listener.accept()
             strangers = [peer for peer in self._peers if not peer.joined]
             if len(strangers) >= STRANGERS:
-                # Clients knock at once, and try again: who is silent longest goes.
+                # Clients come at once, and try again: who is silent longest goes.
                 silent = [peer for peer in strangers if peer.client is None]
                 self._leave((silent or strangers)[0], [], "others want its place")
             found.setblocking(False)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._peers.append(self._reception(found))
+            self._peers.append(Reception(found))
 
     def _read(self, peer: Reception, received: Received) -> None:
         try:
@@ -195,22 +185,29 @@ class TcpChannels(Channels):
             if not data:
                 self._leave(peer, received)
                 return
-            for message in peer.take(data):
-                client = peer.client
-                assert client is not None
-                if self._of_client.setdefault(client, peer) is not peer:
-                    raise WireError(f"client {client + 1} is here already")
+            for message in peer.session.open(data):
+                if (client := peer.client) is None:
+                    peer.begin(message, self._secret, self._num_clients)
+                    continue
+                if not peer.joined:
+                    self._admit(client, peer)
                 received.append((client, message))
             self._flush(peer, received)
         except BlockingIOError:
             return
         except WireError as error:
-            if not peer.joined:
-                with contextlib.suppress(OSError):
-                    peer.socket.send(peer.refused(error))
             self._leave(peer, received, str(error))
         except OSError:
             self._leave(peer, received)
+
+    def _admit(self, client: int, peer: Reception) -> None:
+        """Takes in a client whose first authenticated message is there."""
+        if peer.token in self._tokens:
+            raise WireError("it repeats what a client has said")
+        if self._of_client.setdefault(client, peer) is not peer:
+            raise WireError(f"client {client + 1} is here already")
+        self._tokens.add(peer.token)
+        peer.joined, peer.session.most = True, self._most
 
     def _flush(self, peer: Reception, received: Received | None) -> None:
         """Sends what there is room for; what is broken is found when it is read."""

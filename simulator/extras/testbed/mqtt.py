@@ -12,7 +12,6 @@ others publish there or repeat requests. Numbers drop duplicates. Messages of ot
 no frames of the conversation and are ignored.
 """
 
-import hmac
 import secrets
 import socket
 import struct
@@ -22,7 +21,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
-from .wire import Envelope, Header, Session, WireError
+from .wire import Envelope, Header, Session, WireError, key_of
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, ConnectFlags, MQTTMessage, SocketLike
@@ -59,8 +58,7 @@ class Conversation:
         self, secret: bytes, client: int, token: str, most: int, *, is_server: bool
     ) -> None:
         self._session = Session(most)
-        key = hmac.digest(secret, f"mqtt {client} {token}".encode(), "sha256")
-        self._session.agree(key, is_server=is_server)
+        self._session.agree(key_of(secret, client, token), is_server=is_server)
         self._sent = self._come = 0
         self.kept: deque[bytes] = deque()
         self.asked, self._resent = False, -inf

@@ -129,8 +129,8 @@ def _refuse(played: SimulatedTimeline) -> None:
         )
     if played.job_steps is not None:
         raise ScenarioError(
-            "clients must be without local_steps_by and least_steps on a testbed, "
-            "whose jobs have all local steps; remove them, or simulate it"
+            "clients.local_steps_by must be left out on a testbed, whose jobs have "
+            "all local steps; remove it, or simulate it"
         )
     if not protocol.traits.lone_jobs and not isinstance(protocol, Bounded):
         raise ScenarioError(

@@ -19,7 +19,7 @@ from ...scenario.setting import Varied
 from ...scenario.study import Run, expand
 from ...timelines.simulated import SimulatedTimeline
 from .broker import BrokerLost, MqttChannels
-from .fleet import Channels, ClientProcesses, Reception, TcpChannels
+from .fleet import Channels, ClientProcesses, TcpChannels
 from .learner import Learner
 from .world import Interrupted, RealWorld, parsed
 
@@ -227,6 +227,4 @@ class RealTimeline(SimulatedTimeline):
         if bench.broker is not None:
             ended = processes.ended
             return MqttChannels(bench.broker, secret, known, most, bench.say, ended)
-        return TcpChannels(
-            lambda line: Reception(line, secret, known, most), bench.say, *bench.listen
-        )
+        return TcpChannels(secret, known, most, bench.say, *bench.listen)

@@ -3,18 +3,14 @@
 Nothing but the standard library is imported, since every client does.
 
 A frame is a fixed head, a JSON object and raw bytes; the head has the version, both
-lengths and an HMAC-SHA256 of all of it and of the frame's number. Server and client
-prove to each other that they have the run's secret before either trusts a message:
-
-- the client knocks, with its version and number;
-- the server says hello, with its version and a number used once;
-- the client joins, with another number and an HMAC of both;
-- the server's next frame is authenticated by a key of both numbers.
+lengths and an HMAC-SHA256 of all of it and of the frame's number. A client draws a
+token, of which, with the run's secret, follows the key of its conversation (`key_of`).
+Over TCP its first frame says its number and the token, without an HMAC. All others have
+one, so that the first of each side proves that it has the secret.
 """
 
 import hmac
 import json
-import secrets
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -28,7 +24,7 @@ HEAD = struct.Struct(">4sHIQ32s")
 SIZES = struct.Struct(">QHIQ")
 MOST_HEADER = 2**20
 MOST_GREETING = 512
-"""Most bytes of a frame's JSON, and of one before a client has joined."""
+"""Most bytes of a frame's JSON, and of one before the key is known."""
 NO_MAC = bytes(32)
 
 
@@ -59,11 +55,14 @@ class Envelope(NamedTuple):
 class Session:
     """One side of a conversation: seals outgoing messages, and opens incoming ones.
 
-    Before it is `agreed`, frames have no HMAC and only greetings are read.
+    Before a key is agreed upon, frames have no HMAC and only a short one is read.
+
+    Attributes:
+        most: Most bytes of an incoming message's body.
     """
 
     def __init__(self, most: int) -> None:
-        self._most, self._buffer = most, bytearray()
+        self.most, self._buffer = most, bytearray()
         self._keys: tuple[bytes, bytes] | None = None
         self._sent = self._opened = 0
 
@@ -71,11 +70,6 @@ class Session:
         """Authenticates all frames from now on by keys that follow from one."""
         up, down = (hmac.digest(key, way, "sha256") for way in (b"up", b"down"))
         self._keys = (down, up) if is_server else (up, down)
-
-    @property
-    def agreed(self) -> bool:
-        """Whether the other side's frames are authenticated."""
-        return self._keys is not None
 
     def seal(
         self, header: Header, body: bytes = b"", number: int | None = None
@@ -124,7 +118,7 @@ class Session:
             raise WireError("it is no message of a testbed")
         if version != VERSION:
             raise WireError(f"it speaks version {version}, and we {VERSION}")
-        most = (MOST_HEADER, self._most) if self.agreed else (MOST_GREETING, 0)
+        most = (MOST_HEADER, self.most) if self._keys else (MOST_GREETING, 0)
         if num_text > most[0] or num_body > most[1]:
             raise WireError(f"a message of {num_text + num_body} bytes is too long")
         end = HEAD.size + num_text + num_body
@@ -156,67 +150,8 @@ def _mac(key: bytes, number: int, version: int, text: bytes, body: bytes) -> byt
     return sealed.digest()
 
 
-def knock(client: int) -> Header:
-    """Returns a client's first message."""
-    return {"type": "knock", "client": client}
-
-
-def hello(message: Envelope, num_clients: int) -> tuple[int, Header]:
-    """Returns the client that has knocked, and the server's answer.
-
-    Raises:
-        WireError: It was no knock, or of no client of this run.
-    """
-    client = message.header.get("client")
-    if message.header["type"] != "knock" or type(client) is not int:
-        raise WireError("it must knock first")
-    if not 0 <= client < num_clients:
-        raise WireError(f"there is no client {client + 1}")
-    return client, {"type": "hello", "nonce": secrets.token_hex(16)}
-
-
-def join(message: Envelope, secret: bytes, client: int) -> tuple[bytes, Header]:
-    """Returns the conversation's key, and the client's answer to a hello.
-
-    Raises:
-        WireError: It was no hello.
-    """
-    if message.header["type"] == "refused":
-        raise WireError(f"the server refuses it: {message.header.get('why')}")
-    nonce = message.header.get("nonce")
-    if message.header["type"] != "hello" or not isinstance(nonce, str):
-        raise WireError("it must say hello")
-    own = secrets.token_hex(16)
-    proof = _proof(secret, client, nonce, own).hex()
-    answer = {"type": "join", "nonce": own, "proof": proof}
-    return _key(secret, nonce, own), answer
-
-
-def admit(message: Envelope, secret: bytes, client: int, nonce: str) -> bytes:
-    """Returns the conversation's key where a client has proved that it may join.
-
-    Raises:
-        WireError: It has not.
-    """
-    own, proof = message.header.get("nonce"), message.header.get("proof")
-    if message.header["type"] == "join" and isinstance(own, str):
-        true = _proof(secret, client, nonce, own).hex()
-        if isinstance(proof, str) and hmac.compare_digest(
-            true.encode(), _encoded(proof)
-        ):
-            return _key(secret, nonce, own)
-    raise WireError("it does not know the secret")
-
-
-def _proof(secret: bytes, client: int, nonce: str, own: str) -> bytes:
-    said = _encoded(f"join {client} {nonce} {own}")
+def key_of(secret: bytes, client: int, token: str) -> bytes:
+    """Returns the key of a client's conversation."""
+    # JSON can say half a character.
+    said = f"{client} {token}".encode(errors="surrogatepass")
     return hmac.digest(secret, said, "sha256")
-
-
-def _key(secret: bytes, nonce: str, own: str) -> bytes:
-    return hmac.digest(secret, _encoded(f"key {nonce} {own}"), "sha256")
-
-
-def _encoded(text: str) -> bytes:
-    """Returns bytes of any text: JSON can say half a character."""
-    return text.encode(errors="surrogatepass")

@@ -357,8 +357,13 @@ class RealWorld(World):
         def kill(client: int) -> None:
             if amount is not None:
                 self._back[client] = self.env.now + amount
-                self.call(amount, self._processes.start, client)
+                self.call(amount, come_back, client)
             self._processes.signal(client, signal.SIGKILL)
+
+        def come_back(client: int) -> None:
+            # It replaces a process that has come back from an earlier kill meanwhile.
+            self._back[client] = self.env.now
+            self._processes.start(client)
 
         def pause(client: int) -> None:
             self._processes.signal(client, signal.SIGSTOP)

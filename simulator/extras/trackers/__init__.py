@@ -1,10 +1,9 @@
-"""Trackers: studies for other programs, afterwards or while they are run.
+"""Trackers: studies for other programs.
 
 For users of TensorBoard, R or Excel. `records` has the exported data of a run: its
 resolved scenario, its evaluations with their costs, and its end. `exporter` writes
 tables, and `tensorboard` its own format, into a local folder and nowhere else;
-`exporter` chooses between them and reports omissions, `following` writes for
-TensorBoard while another process runs the study.
+`exporter` chooses between them and reports omissions.
 """
 
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ from ...parts.lazy import attach
 
 if TYPE_CHECKING:
     from .exporter import export
-    from .following import follow
 
-EXTRA = Extra(commands=f"{__name__}.commands", outputs=("export-", "track-"))
+EXTRA = Extra(commands=f"{__name__}.commands", outputs=("export-",))
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,11 +1,10 @@
-"""Commands that hand a study to other programs: `export` and `track`."""
+"""The command that hands a study to other programs: `export`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...cli import console
 from ...cli.console import err, out
 from ...parts.errors import counted
 
@@ -35,16 +34,3 @@ def export(
         err.say(f"Left out: {which} {how}", style="yellow")
     written = len(study.manifest["runs"]) - left_out.total()
     out.say(f"Exported: {into} ({counted(written, 'run')})")
-
-
-@app.command(rich_help_panel="Share")
-def track(folder: Annotated[Path, typer.Argument(help="Folder of a study")]) -> None:
-    """Log a running study for TensorBoard; uploads nothing.
-
-    The log is in FOLDER/track-tensorboard, which is replaced. The command
-    ends when the study is complete.
-    """
-    from . import following
-
-    with console.follow("Tracking", folder, folder / following.FOLDER):
-        following.follow(folder)

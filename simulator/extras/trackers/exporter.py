@@ -16,8 +16,8 @@ from ....analysis.files import filled, written
 from ....analysis.frames import OF_A_RUN, Study
 from ....analysis.markup import no_formulas, quoted
 from ...files.study import COLUMNS, LEFT_OUT, StudyError, is_summary
-from .records import flat, has_ended, measures, records, values
-from .tensorboard import RunFiles, check_library
+from . import tensorboard
+from .records import flat, has_ended, measures
 
 
 def write_tables(study: Study, folder: Path) -> None:
@@ -65,18 +65,9 @@ def _as_json(cell: np.ndarray | None) -> str:
     return "" if cell is None else json.dumps([value.item() for value in cell])
 
 
-def _write_tensorboard(study: Study, into: Path) -> None:
-    check_library()
-    for record in records(study):
-        run = RunFiles(into, record.name)
-        for row in record.points.to_dict("records"):
-            run.log(row, values(row))
-        run.finish(record)
-
-
 TARGETS: dict[str, Callable[[Study, Path], None]] = {
     "csv": write_tables,
-    "tensorboard": _write_tensorboard,
+    "tensorboard": tensorboard.write,
 }
 """Each writes a study into a folder whose content is moved up when it is whole."""
 

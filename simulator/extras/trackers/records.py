@@ -18,8 +18,6 @@ WITHOUT_RESULTS = ("incomplete", "failed")
 """How runs end that have no results."""
 NOT_OF_RUN = {*OF_STUDY, "source", "question"}
 """Entries of a scenario that are the same for all runs of a study."""
-AT_END = ("stop", "stop_reason")
-"""Tags of a run that are not known before it has ended."""
 LONGEST_NAME = 60
 """Characters of a run's label in its name, so that any file system takes it."""
 
@@ -75,13 +73,6 @@ def records(study: Study) -> Iterator[RunRecord]:
             ),
             final=_final(run, stale.loc[stale["run"] == number]),
         )
-
-
-def opening(study: Study, run: Entry) -> RunRecord:
-    """Returns the known facts of a running run."""
-    tags = {k: v for k, v in _tags(study, run).items() if k not in AT_END}
-    config = flat(run.get("scenario", {}))
-    return RunRecord(_name(run), config, tags, pd.DataFrame(), {})
 
 
 def values(row: Row) -> dict[str, float]:

@@ -2,65 +2,47 @@
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from ....analysis.frames import Study
 from ...parts.extras import extra
-from .records import Row, RunRecord
+from .records import RunRecord, records, values
 
 
-class RunFiles:
-    """The event files of one run; `tensorboard --logdir FOLDER` shows those of all.
+def write(study: Study, into: Path) -> None:
+    """Writes a folder of event files for each run that has ended.
 
     The step of a scalar is the number of commits, its wall time is the virtual time, so
     that TensorBoard's relative axis shows virtual seconds. Values known only at the end
     are named `final/NAME`. The resolved scenario is in the hyper-parameters, the tags
     are text. Event files hold scalars in 32 bits: large counts are rounded.
     """
-
-    def __init__(self, folder: Path, name: str) -> None:
-        writer = _library("tensorboardX").SummaryWriter
-        self._writer = writer(logdir=str(folder / name))
-        self._last = 0, 0.0
-
-    def log(self, row: Row, measured: dict[str, float]) -> None:
-        """Takes the measured values of a row of `RunRecord.points`."""
-        commits, time = int(row["commits"]), float(row["time"])
-        for name, value in measured.items():
-            self._writer.add_scalar(name, value, global_step=commits, walltime=time)
-        self._last = commits, time
-
-    def flush(self) -> None:
-        """Makes the values so far visible."""
-        self._writer.flush()
-
-    def finish(self, record: RunRecord) -> None:
-        """Takes the values known only at the end of the run."""
-        summaries, points = _library("tensorboardX.summary"), record.points
-        names = [name for name in points if points[name].notna().any()]
+    library, summaries = _library("tensorboardX"), _library("tensorboardX.summary")
+    for record in records(study):
+        writer = library.SummaryWriter(logdir=str(into / record.name))
+        names = [name for name, of in record.points.items() if of.notna().any()]
         # TensorBoard's own form of hyper-parameters; `add_hparams` makes a folder.
         about = summaries.hparams(dict(record.config), dict.fromkeys(names, 0))
         for summary in about:
-            self._writer.file_writer.add_summary(summary, global_step=0, walltime=0.0)
+            writer.file_writer.add_summary(summary, global_step=0, walltime=0.0)
         for name, value in record.tags.items():
             # TensorBoard takes text for Markdown, where an indented line is literal.
             literal = "\n".join(f"    {line}" for line in value.splitlines() or [""])
-            self._writer.add_text(name, literal, global_step=0, walltime=0.0)
-        step, time = self._last
-        step = int(record.final.get("commits", step))
-        time = record.final.get("virtual_s", time)
-        for name, value in record.final.items():
-            final = {"global_step": step, "walltime": time}
-            self._writer.add_scalar(f"final/{name}", value, **final)
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Ends the run without results."""
-        self._writer.close()
+            writer.add_text(name, literal, global_step=0, walltime=0.0)
+        _write_scalars(writer, record)
+        writer.close()
 
 
-def check_library() -> None:
-    """Checks that the library tensorboardX is there."""
-    _library("tensorboardX")
-    _library("tensorboardX.summary")
+def _write_scalars(writer: Any, record: RunRecord) -> None:
+    step, time = 0, 0.0
+    for row in record.points.to_dict("records"):
+        step, time = int(row["commits"]), float(row["time"])
+        for name, value in values(row).items():
+            writer.add_scalar(name, value, global_step=step, walltime=time)
+    step = int(record.final.get("commits", step))
+    time = record.final.get("virtual_s", time)
+    for name, value in record.final.items():
+        writer.add_scalar(f"final/{name}", value, global_step=step, walltime=time)
 
 
 def _library(module: str) -> ModuleType:

@@ -77,7 +77,7 @@ def feedback(
         return "a link that clients share"
     if clients is None:
         return ""
-    if clients.vary_steps:
+    if clients.local_steps_by is not None:
         return "local steps that change"
     if clients.selection is not None:
         return "a selection of clients"

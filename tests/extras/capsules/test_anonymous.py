@@ -71,7 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(figures / "curve.png", figures / "own.png")
     (figures / "curve.pdf").write_text(f"%PDF /Author ({HIDDEN['name']})")
     (figures / "curve.txt").write_text("A curve.\nby: stalesim 0.1.0 (commit 12ab)\n")
-    board = folder / "study" / "track-tensorboard"
+    board = folder / "study" / "export-tensorboard"
     board.mkdir()
     (board / "run").write_text(HIDDEN["run of a tracker"])
     return folder

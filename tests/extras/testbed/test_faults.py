@@ -171,7 +171,6 @@ def test_strangers_change_nothing_of_a_run(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     over = threading.Event()
-    answers: set[bytes] = set()
 
     def knock() -> None:
         while not over.wait(0.01):
@@ -180,7 +179,7 @@ def test_strangers_change_nothing_of_a_run(tmp_path: Path) -> None:
                     with socket.create_connection(("127.0.0.1", port), 1) as guest:
                         guest.settimeout(0.05)
                         guest.sendall(data)
-                        answers.add(guest.recv(4096))
+                        guest.recv(4096)
                 except OSError:
                     continue
 
@@ -198,7 +197,7 @@ def test_strangers_change_nothing_of_a_run(tmp_path: Path) -> None:
     assert end_of(found.timeline)["stop"] == "commits"
     log = whole(found.timeline, tmp_path)
     assert set(log["client"]) == {1, 2, 3}
-    assert any(b"no message of a testbed" in answer for answer in answers)
+    assert any("no message of a testbed" in line for line in lines)
     assert 1 <= len(lines) <= fleet.LINES
 
 

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 import pytest
 
 from stalesim.simulator.extras.testbed import wire
-from stalesim.simulator.extras.testbed.client import TcpChannel, greet, joined
+from stalesim.simulator.extras.testbed.client import joined
 from stalesim.simulator.extras.testbed.fleet import (
     STRANGERS,
     Received,
-    Reception,
     TcpChannels,
 )
 from stalesim.simulator.extras.testbed.wire import HEAD, MAGIC, Session, WireError
@@ -76,80 +75,71 @@ def test_garbage_is_refused_before_it_is_stored(data: bytes, said: str) -> None:
 
 @contextmanager
 def server(said: list[str], num_clients: int = 2) -> Iterator[TcpChannels]:
-    lines = TcpChannels(
-        lambda line: Reception(line, SECRET, num_clients, 1000), said.append
-    )
+    lines = TcpChannels(SECRET, num_clients, 1000, said.append)
     try:
         yield lines
     finally:
         lines.close()
 
 
-def conversed(lines: TcpChannels, data: bytes) -> tuple[bytes, Received]:
-    """Returns what a server answers to bytes, and what it hears."""
+def joining(client: int, secret: bytes, token: str = "a") -> bytes:
+    """Returns the first two frames of a client."""
+    session = Session(0)
+    first = session.seal({"type": "join", "client": client, "token": token})
+    session.agree(wire.key_of(secret, client, token), is_server=False)
+    return first + session.seal({"type": "here"})
+
+
+def conversed(lines: TcpChannels, data: bytes) -> Received:
+    """Returns what a server hears of one who sends some bytes, until it is closed."""
     received: Received = []
     with socket.create_connection(tuple(lines.joining["address"])) as guest:
         guest.sendall(data)
         guest.settimeout(0.01)
-        answer, end = b"", time.monotonic() + 10
+        end = time.monotonic() + 10
         while time.monotonic() < end:
             received += lines.poll(0.01)
-            try:
-                more = guest.recv(4096)
-            except TimeoutError:
-                continue
-            if not more:
-                break
-            answer += more
-    return answer, received
+            with contextlib.suppress(TimeoutError):
+                if not guest.recv(4096):
+                    break
+    return received
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         (b"\x16\x03\x01 hello", "no message of a testbed"),
-        (Session(0).seal({"type": "knock", "client": 7}), "no client 8"),
-        (Session(0).seal({"type": "knock", "client": "1"}), "must knock"),
-        (Session(0).seal({"type": "read"}), "must knock"),
-        (
-            Session(0).seal(wire.knock(0))
-            + Session(0).seal({"type": "join", "nonce": "a", "proof": "b" * 64}),
-            "does not know the secret",
-        ),
-        (
-            Session(0).seal(wire.knock(0))
-            + Session(0).seal({"type": "join", "nonce": "\ud800", "proof": "\ud800"}),
-            "does not know the secret",
-        ),
+        (joining(7, SECRET), "no client 8"),
+        (Session(0).seal({"type": "join", "client": "1", "token": ""}), "must join"),
+        (Session(0).seal({"type": "join", "client": 1}), "join by a token"),
+        (Session(0).seal({"type": "here", "client": 1, "token": ""}), "must join"),
+        (joining(0, b"other"), "does not know the secret"),
+        (joining(0, b"other", "\ud800"), "does not know the secret"),
+        (joining(0, SECRET) + b"sX", "no message of a testbed"),
         (HEAD.pack(MAGIC, 9, 2, 0, wire.NO_MAC) + b"{}", "speaks version 9, and we 1"),
     ],
 )
-def test_a_stranger_hears_why_and_the_run_goes_on(data: bytes, said: str) -> None:
+def test_a_stranger_is_named_and_the_run_goes_on(data: bytes, said: str) -> None:
     lines_said: list[str] = []
     with server(lines_said) as lines:
-        answer, received = conversed(lines, data)
-        assert [message.header["type"] for _, message in received] in ([], ["gone"])
-        assert said.encode() in answer
+        received = conversed(lines, data)
+        heard = [message.header["type"] for _, message in received]
+        assert heard == (["here", "gone"] if data.endswith(b"sX") else [])
         assert len(lines_said) == 1
         assert said in lines_said[0]
 
 
-def test_a_client_of_another_secret_hears_that() -> None:
-    with server([]) as lines:
-        address, joining = tuple(lines.joining["address"]), []
-
-        def come() -> None:
-            line = TcpChannel(address, 1000)
-            with pytest.raises(WireError, match="does not know the secret") as error:
-                greet(line, b"other", 0)
-            line.close()
-            joining.append(str(error.value))
-
-        client = threading.Thread(target=come)
-        client.start()
-        while client.is_alive():
-            lines.poll(0.01)
-        assert joining
+def test_who_repeats_what_a_client_has_said_is_refused() -> None:
+    said: list[str] = []
+    with server(said) as lines:
+        data = joining(0, SECRET)
+        with socket.create_connection(tuple(lines.joining["address"])) as client:
+            client.sendall(data)
+            while not lines.poll(0.1):
+                pass
+        assert lines.poll(1)[0][1].header["type"] == "gone"
+        assert conversed(lines, data) == []
+    assert said == ["a connection was refused: it repeats what a client has said"]
 
 
 @pytest.mark.parametrize("number", [STRANGERS + 6, 200])
@@ -184,12 +174,12 @@ def test_a_client_that_was_closed_before_it_joined_tries_again() -> None:
                 listener.accept()[0].close()
                 tried.append(number)
             guest, _ = listener.accept()
-            guest.sendall(Session(0).seal({"type": "refused", "why": "we are full"}))
+            guest.sendall(b"GET / HTTP/1.1")
             guest.close()
 
         thread = threading.Thread(target=close)
         thread.start()
-        with pytest.raises(WireError, match="the server refuses it: we are full"):
+        with pytest.raises(WireError, match="no message of a testbed"):
             joined(listener.getsockname(), 1000, SECRET, 0)
         thread.join()
     assert tried == [0, 1, 2]

@@ -204,7 +204,7 @@ def test_an_interrupted_study_says_what_is_missing(
 
 
 CLEAN, OTHER = "c0ffee" * 6 + "c0ff", "beef" * 10
-EVIL = ["--import", "a.py", "--evil", "b", "--import", "c.py"]
+EVIL = ["--plugin", "a.py", "--evil", "b", "--plugin", "c.py"]
 BROUGHT = ["stalesim", "--plugin", "my laws.py", "run", "x.yaml"]
 DIRTY = {"command": ["stalesim", "resume"], "commit": OTHER, "dirty": True}
 CODE = "--plugin executes Python code with all rights of the user"

@@ -1,8 +1,6 @@
 """Rounds whose deadlines follow from arrivals, against a loop over plain lists."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,34 +12,16 @@ from stalesim.simulator.world.streams import Purpose, Streams
 from tests.support import everything, played
 
 K, ROUNDS, SEED = 7, 60, 5
-Ends = Callable[[list[float], list[float]], float]
-"""When a round ends, by what earlier ones took, and by the order of its responses."""
 
 
-def at_quantile(before: list[float], ordered: list[float]) -> float:
+def at_quantile(before: list[float]) -> float:
     """The 0.6 quantile of the last 20, times 1.2."""
-    del ordered
     recent = sorted(before[-20:])
     rank = math.ceil(0.6 * len(recent)) - 1
     return 1.2 * recent[rank] if recent else math.inf
 
 
-def after_quorum(before: list[float], ordered: list[float]) -> float:
-    """Two deviations beyond the median of the first four."""
-    del before
-    first = ordered[:4]
-    middle = (first[1] + first[2]) / 2
-    apart = sorted(abs(each - middle) for each in first)
-    return max(first[3], middle + 2 * (apart[1] + apart[2]) / 2)
-
-
-RULES: dict[str, tuple[dict[str, Any], Ends]] = {
-    "quantile": ({"share": 0.6, "recent": 20, "factor": 1.2}, at_quantile),
-    "spread": ({"quorum": 4, "deviations": 2.0}, after_quorum),
-}
-
-
-def rounds(ends: Ends) -> tuple[list[float], list[list[int]]]:
+def rounds() -> tuple[list[float], list[list[int]]]:
     """Everyone is asked in each round; who is late is stopped."""
     streams, now = Streams(SEED), 0.0
     drawn = [streams.uniforms(Purpose.COMPUTE, c, 0, ROUNDS) for c in range(K)]
@@ -50,7 +30,7 @@ def rounds(ends: Ends) -> tuple[list[float], list[list[int]]]:
     for number in range(ROUNDS):
         took = {c: -math.log1p(-drawn[c][number]) for c in range(K)}
         ordered = sorted(took.values())
-        end = min(max(ends(before, ordered), ordered[0]), ordered[-1])
+        end = min(max(at_quantile(before), ordered[0]), ordered[-1])
         there = [c for c in range(K) if took[c] <= end]
         before += [each for each in ordered if each <= end]
         before += [math.inf] * (K - len(there))
@@ -60,15 +40,12 @@ def rounds(ends: Ends) -> tuple[list[float], list[list[int]]]:
     return times, clients
 
 
-@pytest.mark.parametrize("kind", RULES)
-def test_rounds_are_as_long_as_a_plain_loop_says(kind: str) -> None:
-    options, ends = RULES[kind]
-    protocol = Synchronous.model_validate(
-        {"deadline_by": {"kind": kind, **options}, "late": "stop"}
-    )
+def test_rounds_are_as_long_as_a_plain_loop_says() -> None:
+    by = {"kind": "quantile", "share": 0.6, "recent": 20, "factor": 1.2}
+    protocol = Synchronous.model_validate({"deadline_by": by, "late": "stop"})
     clients = Clients.model_validate({"compute": {"law": "expon"}, "number": K})
     rows, jobs, _ = everything(played(protocol, clients, K, SEED, commits=ROUNDS))
-    times, there = rounds(ends)
+    times, there = rounds()
     np.testing.assert_allclose(rows.time, times, rtol=1e-12)
     found = [[w for w in row if w != NO_WORKER] for row in rows.worker.tolist()]
     assert found == there

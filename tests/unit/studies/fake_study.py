@@ -130,7 +130,6 @@ def fake_cheaply(patch: pytest.MonkeyPatch) -> None:
     ]
     patch.setattr(running, "expand", lambda scenario: runs)
     patch.setattr(planning, "of_runs", lambda new, first=0: tasks if new else [])
-    patch.setattr(planning, "keeping", lambda tasks: tasks)
     patch.setitem(globals(), "SCENARIO", small)
     patch.setattr(pq, "write_table", _write_stream)
     patch.setattr(pq, "read_table", _read_stream)

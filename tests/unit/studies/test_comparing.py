@@ -1,13 +1,12 @@
 """Each variant at its own best: what is tried, what is refused, resumed and judged."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stalesim.analysis import choices, racing
+from stalesim.analysis import choices
 from stalesim.simulator.files.study import Study, load
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.scenario import tuning as plans
@@ -55,7 +54,7 @@ def config(**more: Any) -> Scenario:
     return validated(tree)
 
 
-compare = partial(comparing.compare, judge=racing)
+compare = comparing.compare
 
 
 def chosen(study: Study) -> dict[str, Any]:

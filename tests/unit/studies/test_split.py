@@ -11,7 +11,7 @@ from stalesim.simulator.problem.learning import dataset
 from stalesim.simulator.scenario.reading import to_yaml
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.study import Run, expand
-from stalesim.simulator.studies.planning import content, keeping, plan
+from stalesim.simulator.studies.planning import content, plan
 from tests.unit.studies.small import SMALL
 
 TREE: dict[str, Any] = SMALL | {
@@ -65,8 +65,6 @@ def test_runs_on_other_data_are_never_batched_together(backend: str) -> None:
     # Points of a sweep that share a timeline and the data are one batch, as before.
     assert {task.mode for task in tasks} == {"shared"}
     assert len(tasks) == 4
-    # And the variants of a replicate play its timeline once.
-    assert all(task.keeps_timelines for task in keeping(tasks))
     together = plan(_runs(split_seed=0), backend=backend)
     assert {len(task.runs) for task in together} == {2}
 

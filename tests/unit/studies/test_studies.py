@@ -11,16 +11,14 @@ from stalesim import simulator
 from stalesim.analysis import legend
 from stalesim.simulator import studies
 from stalesim.simulator.engine import simulation
-from stalesim.simulator.engine.of_run import sampler, set_up
+from stalesim.simulator.engine.of_run import sampler
 from stalesim.simulator.files.study import load, write_manifest
 from stalesim.simulator.files.study.disk import locked
 from stalesim.simulator.parts.errors import ScenarioError, StudyError
 from stalesim.simulator.problem.sampler import alike
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies import executors, planning, running, sizes
-from stalesim.simulator.studies.planning import Task, keeping
-from stalesim.simulator.timelines import cached
-from stalesim.simulator.timelines.simulated import SimulatedTimeline
+from stalesim.simulator.studies.planning import Task
 from tests.unit.studies.small import SMALL
 
 TREE: dict[str, Any] = SMALL | {
@@ -259,32 +257,6 @@ def test_a_study_of_which_every_run_fails_is_a_mistake(
         studies.simulate(TREE | {"sweep": {}}, tmp_path / "s")
 
 
-def test_a_timeline_that_others_share_is_played_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    variants = {
-        "sgd": {},
-        "async": {"algorithm": {"kind": "fed_async", "batch": 8, "step_size": 0.1}},
-    }
-    tree = TREE | {"variants": variants, "sweep": {}}
-    played, chunks = [], SimulatedTimeline.chunks
-
-    def counting(self: Any, num_rows: int) -> Any:
-        played.append(self.digest)
-        return chunks(self, num_rows)
-
-    alone = studies.simulate(tree | {"variants": {"sgd": {}}}, tmp_path / "alone")
-    monkeypatch.setattr(SimulatedTimeline, "chunks", counting)
-    study = studies.simulate(tree, tmp_path / "s")
-    assert len(played) == len({*played}) == 2, "one for each replicate"
-    runs = [run for run in study.manifest["runs"] if run["variant"] == "sgd"]
-    assert len({run["timeline"] for run in study.manifest["runs"]}) == 2
-    mine = study.table("evaluations")
-    mine = mine[mine["run"].isin([run["run"] for run in runs])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(mine, alone.table("evaluations"))
-    assert not (tmp_path / "s" / executors.TIMELINES).exists()
-
-
 def test_replicates_of_epochs_have_one_program_whatever_their_clients_have() -> None:
     """The quickstart compiled a program for each of 18 pairs of method and length."""
     runs = expand(running.read("scenarios/quickstart.yaml"))
@@ -316,55 +288,6 @@ def test_room_that_is_left_changes_no_digit(
 
     monkeypatch.setattr(planning, "roomy", roomy)
     assert_same(close, studies.simulate(tree, tmp_path / "wide"))
-
-
-def test_only_tasks_with_a_common_timeline_keep_theirs() -> None:
-    runs = expand(running.validated(TREE | {"sweep": {}}))
-    first, second = (Task("compiled", (run,), i) for i, run in enumerate(runs))
-    assert [t.keeps_timelines for t in keeping([first, second])] == [False, False]
-    again = first._replace(number=2)
-    marked = [t.keeps_timelines for t in keeping([first, second, again])]
-    assert marked == [True, False, True]
-
-
-def first_timeline() -> Any:
-    return set_up(expand(running.validated(TREE))[0]).timeline
-
-
-def assert_same_chunks(direct: list[Any], others: Any) -> None:
-    for one, other in zip(direct, others, strict=True):
-        assert one.stop == other.stop
-        for part in ("rows", "jobs", "incidents"):
-            for a, b in zip(getattr(one, part), getattr(other, part), strict=True):
-                assert a.dtype == b.dtype
-                np.testing.assert_array_equal(a, b)
-
-
-def test_a_kept_timeline_is_the_one_that_was_played(tmp_path: Path) -> None:
-    plan = first_timeline()
-    direct = list(plan.chunks(16))
-    for _ in range(2):
-        assert_same_chunks(direct, cached.chunks(plan, 16, tmp_path))
-    (place,) = tmp_path.iterdir()
-    next(cached.chunks(plan, 32, tmp_path))  # what is not read to its end is not kept
-    assert [path for path in tmp_path.iterdir() if path.suffix != ".partial"] == [place]
-
-
-@pytest.mark.parametrize("damage", ["flipped", "short", "gone", "no zip", "empty"])
-def test_a_damaged_kept_timeline_is_played(damage: str, tmp_path: Path) -> None:
-    plan = first_timeline()
-    direct = list(cached.chunks(plan, 8, tmp_path))
-    assert len(direct) > 3
-    (place,) = tmp_path.iterdir()
-    path = sorted(place.iterdir())[2]
-    data = path.read_bytes()
-    flipped = bytearray(data)
-    flipped[len(data) // 3] ^= 4
-    path.unlink()
-    if damage != "gone":
-        short = {"short": data[: len(data) // 2], "no zip": b"damaged", "empty": b""}
-        path.write_bytes((short | {"flipped": bytes(flipped)})[damage])
-    assert_same_chunks(direct, cached.chunks(plan, 8, tmp_path))
 
 
 def test_python_takes_a_file_a_mapping_or_a_scenario(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def search(
     report = more.pop("report", silent)
     config = tuning.planned(PLAN, OVER, **more)
     execute = partial(studies or played(), path=path)
-    return tuning.TrialSearch(config, path, execute, racing, report).end()
+    return tuning.TrialSearch(config, path, execute, report).end()
 
 
 def test_a_known_optimum_is_found(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_runs_of_the_program_itself(tmp_path: Path) -> None:
     tree = PLAN | {"replicates": 3, "stop": {"commits": 40}}
     tree = tree | {"algorithm": {"kind": "sgd", "step_size": 0.1, "batch": 8}}
     over = {"algorithm.step_size": [1e-6, 0.3]}
-    found = studies.tune(tree, over, tmp_path / "a", judge=racing, trials=4)
+    found = studies.tune(tree, over, tmp_path / "a", trials=4)
     assert racing.best(found.study).parameters == {"algorithm.learning_rate": 0.3}
     assert found.tried == 2
     assert found.study.complete
@@ -217,6 +217,6 @@ def test_runs_of_the_program_itself(tmp_path: Path) -> None:
     }
     # Resumed as any study, it has nothing left to do.
     before = (tmp_path / "a" / "manifest.json").read_bytes()
-    again = studies.tune(tree, over, tmp_path / "a", judge=racing, trials=4)
+    again = studies.tune(tree, over, tmp_path / "a", trials=4)
     assert again.runs == found.runs == 9
     assert (tmp_path / "a" / "manifest.json").read_bytes() == before

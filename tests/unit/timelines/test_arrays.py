@@ -20,7 +20,6 @@ from stalesim.simulator.scenario.reading import read_any
 from stalesim.simulator.scenario.setting import BaseScenario, Recording, WorldScenario
 from stalesim.simulator.scenario.study import expand
 from stalesim.simulator.studies.saved import record
-from stalesim.simulator.timelines import cached
 from stalesim.simulator.timelines.arrays.blocks import free_rule
 from stalesim.simulator.timelines.arrays.events import in_order
 from stalesim.simulator.timelines.arrays.job_arrays import LATER, Registers
@@ -261,14 +260,6 @@ def test_what_is_replayed_has_no_player() -> None:
     with pytest.raises(ValueError, match=r"timeline\.player must be left out"):
         Recording(replay="there", player="simpy")
     assert Recording(player="simpy").replay is None
-
-
-def test_no_timeline_begins_by_one_player_and_ends_by_another(tmp_path: Path) -> None:
-    timeline = _timeline()
-    played = replace(timeline, player="simpy")
-    for each in (timeline, played):
-        list(cached.chunks(each, 16, tmp_path))
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 class OwnRecorder(Recorder):
