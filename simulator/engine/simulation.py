@@ -424,5 +424,9 @@ def _runner(runs: list[Prepared], program: Program) -> Runner:
     first, shared = runs[0], program.shared
     length = _buffer_rows(first, 1 if shared else len(runs))
     fed = runs[:1] if shared else runs
-    feeds = [RowStream(each, each.timeline.chunks(length)) for each in fed]
+    feeds = [_row_stream(each, length) for each in fed]
     return Runner(program, feeds, [*runs], length)
+
+
+def _row_stream(setup: RunSetup, length: int) -> RowStream:
+    return RowStream(setup, setup.timeline.chunks(length))

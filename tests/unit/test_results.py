@@ -46,8 +46,9 @@ def test_releases_are_counted_per_client_and_priced(changes: dict) -> None:
         assert releases == upto.sum() + asked.sum()
 
 
-def test_the_level_is_that_of_all_uploads_so_far() -> None:
-    plan = prepared(PRIVATE)
+@pytest.mark.parametrize(("upload", "ratio"), [("batch", 17 / 455), ("all", 1.0)])
+def test_the_level_is_that_of_all_uploads_so_far(upload: str, ratio: float) -> None:
+    plan = prepared(PRIVATE, {"algorithm": {"upload": upload}})
     memory, _ = execute([plan])
     mu = memory.column("privacy", "mu").reshape(-1, 4)
     assert (mu[0] == 0).all()
@@ -60,7 +61,7 @@ def test_the_level_is_that_of_all_uploads_so_far() -> None:
     workers = memory.column("commits", "client")
     for client in range(4):
         z = 2.0 / (3.0 * norms[workers == client][1:])
-        expected = np.sqrt(gdp.increments(z, 17 / 455, "gdp_uniform").sum())
+        expected = np.sqrt(gdp.increments(z, ratio, "gdp_uniform").sum())
         assert mu[-1, client] == pytest.approx(expected, rel=1e-5)
 
 
