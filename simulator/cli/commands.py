@@ -78,6 +78,9 @@ def _executed() -> int:
         command: Any = getattr(error, "ctx", None)
         of = f"; see {command.command_path} --help" if command else ""
         told = said.strip().rstrip(".")
+        name = re.match(r"Got unexpected extra argument\(?s?\)? ?\((\S+)\)", told)
+        if name and of.endswith("stalesim list --help"):
+            told += f"; write stalesim list {name[1]}"
         for theirs, ours in SAID.items():
             told = re.sub(theirs, ours, told)
         raise UserError(f"{told}{of}{_as_entry(told)}") from None

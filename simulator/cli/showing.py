@@ -53,7 +53,7 @@ def law_of_scipy(name: str) -> list[str]:
     if not (discrete or isinstance(law, scipy.stats.rv_continuous)):
         return []
     shapes = (law.shapes or "").replace(",", "").split()
-    usual = ["loc = 0"] + ([] if discrete else ["scale = 1"])
+    usual = ["loc = 0"] + ([] if discrete else ["scale = 1 (or mean, if it has one)"])
     own = "".join(f", {shape}: ..." for shape in shapes)
     pages = "https://docs.scipy.org/doc/scipy/reference/generated"
     return [

@@ -335,6 +335,8 @@ def _of_validator(path: Path, detail: ErrorDetails) -> str:
         return ".".join([*map(str, above), str(cause)])
     key, said = ".".join(map(str, path)), str(cause)
     joint = " " if said.startswith("must ") else ": "
+    if path and path[-1] == "bandwidth":
+        said += "; it is bytes per second: 1 Mbit/s is 125_000"
     return f"{key}{joint}{said}" if key else said
 
 
@@ -443,6 +445,8 @@ def _mapping(path: Path, value: object, entries: _Entries) -> str:
             return f"write {key}: {{{tag}: {example}}}"
     if value is None:
         return f"write {key}: {{}}, or indent its keys below it"
+    if key == "every" and isinstance(value, int | float):
+        return f"write every: {{time: {value}}}, or commits, rounds or epochs"
     return f"write {key}: {{key: value}}"
 
 

@@ -1,5 +1,6 @@
 """Overrides of single entries from the command line: `-s dotted.key=value`."""
 
+import re
 from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
@@ -46,6 +47,11 @@ def apply(
             f"{where} must have a value after the =; write {key}=null to remove {key}"
         )
     value, _ = dialect.compose(text, lambda line: where)
+    swept = re.fullmatch(r"(sweep\..+)(\.\d+|\[\d+\])", key.strip())
+    if swept and not isinstance(value, list | Mapping | None):
+        raise ScenarioError(
+            f"{where} must replace the whole list: -s '{swept[1]}=[...]'"
+        )
     _check_way(tree, keys, where)
     change = replace({}, keys, value, nulls_remove=False)
     for known in [each for each in words.found if words.place(each) == keys]:

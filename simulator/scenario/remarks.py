@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..problem.capabilities import StoresEmbeddings
-from ..world.protocol_abilities import OwnSteps
+from ..world.protocol_abilities import OwnSteps, Remarked
 from ..world.speeds import median_seconds
 from .scenario import Scenario
 from .study import BASE, Run, expand
@@ -31,9 +31,10 @@ def remarks(scenario: Scenario) -> list[str]:
         found[TOGETHER] = None
     # Replicates differ in nothing that is looked at here.
     runs = expand(scenario.model_copy(update={"replicates": 1}))
-    found |= dict.fromkeys(_alike(runs))
+    found |= dict.fromkeys([*_alike(runs), *_work_without_time(runs)])
     for run in runs:
         found |= dict.fromkeys([*run.scenario.biases(), *_by_number(run.scenario)])
+        found |= dict.fromkeys(_without_effect(run.scenario))
         algorithm, traits = run.scenario.algorithm, run.scenario.protocol.traits
         stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
         if stores and traits.common_batch and not traits.pooled:
@@ -95,4 +96,40 @@ def _alike(runs: list[Run]) -> Iterator[str]:
         yield (
             f"variants {other} and {variant} are the same: what only one of them "
             f"says holds in the other by default{more}"
+        )
+
+
+def _without_effect(scenario: Scenario) -> Iterator[str]:
+    """Yields lines on entries by which clients work otherwise than they seem to."""
+    clients, n = scenario.clients, scenario.num_clients
+    if clients is None or scenario.replays:
+        return
+    groups, selection = clients.groups.values(), clients.selection
+    if groups and clients.compute and all(group.compute for group in groups):
+        yield "no client uses clients.compute: each group has its own"
+    in_flight = selection.in_flight if selection else n
+    if in_flight > n:
+        yield (
+            f"clients.selection.concurrency is {in_flight:,}, but there are {n:,} "
+            f"clients: all may work at once"
+        )
+    if isinstance(scenario.protocol, Remarked):
+        yield from scenario.protocol.remarks(min(in_flight, n))
+
+
+def _work_without_time(runs: list[Run]) -> Iterator[str]:
+    """Yields a line where jobs of more local work take no longer than others."""
+    # Variants with laws of their own may have them for their work.
+    works: dict[str, set[int]] = {}
+    for scenario in (run.scenario for run in runs):
+        clients = scenario.clients
+        if clients is None or scenario.protocol.traits.pooled or scenario.replays:
+            continue
+        if any(part.compute_per == "job" for *_, part in clients.behaviours(1)):
+            known = works.setdefault(clients.model_dump_json(), set())
+            known.add(scenario.algorithm.steps_per_job)
+    if any(len(different) > 1 for different in works.values()):
+        yield (
+            "local_steps or local_epochs differ, but a job takes as long: if more work "
+            "takes longer, give seconds per step with clients.compute_per: step"
         )

@@ -168,7 +168,7 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     chain = invoked("list", "fed_avg").stdout.partition("Its chain")[2]
     assert "client_weighting: samples" in chain
     assert "    learning_rate: 1.0" in chain
-    assert "parameters: s, loc = 0, scale = 1" in invoked("list", "lognorm").stdout
+    assert "s, loc = 0, scale = 1 (or mean, if" in invoked("list", "lognorm").stdout
     assert "second_decay" in invoked("list", "momentum").stdout
     assert "--from quickstart" in invoked("list", "quickstart").stdout
     assert {tuple(row[:2]) for row in catalogue.listing()} == {
@@ -221,6 +221,7 @@ def test_an_interruption_before_anything_is_written_says_so() -> None:
             "run --foo",
             "No such option: --foo (Possible options: --format, --out); see ",
         ),
+        ("list laws lognorm", "write stalesim list lognorm; see "),
         ("nope", "No such command 'nope'; see "),
         ("run", "Missing argument 'scenario'; see "),
         ("run x.yaml --replicates 3", "; an entry is set by -s replicates=VALUE"),

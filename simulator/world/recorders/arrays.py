@@ -63,10 +63,11 @@ def rows_of(
     """
     T, W = head.shape[0], width
     counts = head[:, 4]
-    if T and counts.max() > W:
+    if T and (most := counts.max()) > W:
         raise ScenarioError(
-            f"protocol must have at most {W} clients in a row, got {counts.max()}; "
-            f"set traits of its class, or write a recorder for it"
+            f"protocol must have at most {W} clients per commit, got {most}; let its "
+            f"cadence return Cadence({most}, in_flight + 1, contributions_per_commit="
+            f"{most})"
         )
     row = np.repeat(np.arange(T), counts)
     column = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)

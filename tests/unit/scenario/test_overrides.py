@@ -148,6 +148,11 @@ def test_a_variant_can_be_overridden() -> None:
         ("variants.one.protocol.t=9", ["variants.one: protocol.t", "got 9"]),
         ("sweep.algorithm.batch=[0]", ["sweep of algorithm.batch = 0"]),
         ("sweep.seed=[1, 2]", ["sweep.seed", "at the top"]),
+        ("sweep.stop.time.1=3", ["whole list: -s 'sweep.stop.time=[...]'"]),
+        ("sweep.stop.time[1]=3", ["whole list: -s 'sweep.stop.time=[...]'"]),
+        ("evaluate.every=5", ["write every: {time: 5}, or commits"]),
+        ("algorithm.compressor={}", ["write algorithm.chain (stage compress)"]),
+        ("clients.upload={bandwidth: 1 Mbit/s}", ["per second: 1 Mbit/s is 125_000"]),
     ],
 )
 def test_a_bad_override_is_named(override: str, words: list[str]) -> None:

@@ -146,3 +146,33 @@ def test_clients_that_count_more_than_others_are_remarked(
     found = remarks(loads(text, "x.yaml"))
     assert len(found) == bool(said)
     assert all(said in line for line in found)
+
+
+WAITS = "protocol={beyond: wait, max_staleness: "
+OWN = "clients.groups={a: {number: 4, compute: {law: expon}}}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("clients.selection={concurrency: 5}", "is 5, but there are 4 clients: all "),
+        ("clients.selection={concurrency: 4}", ""),
+        (WAITS + "2}", "max_staleness 2 with beyond: wait lets 3 of 4 clients work"),
+        (WAITS + "3}", ""),
+        ("protocol={max_staleness: 2}", ""),
+        (OWN, "no client uses clients.compute: each group has its own"),
+        (OWN.replace("4, compute: {law: expon}", "4"), ""),
+        ("sweep.algorithm.local_steps=[1, 4]", "with clients.compute_per: step"),
+        ("sweep.algorithm.learning_rate=[1, 4]", ""),
+    ],
+)
+def test_entries_that_do_less_than_they_seem_are_remarked(
+    entry: str, said: str
+) -> None:
+    algorithm = "{kind: fed_async, step_size: 0.1, batch: 8, local_steps: 2}"
+    text = f"{HORIZONTAL}protocol: {{kind: asynchronous}}\nalgorithm: {algorithm}\n"
+    found = remarks(loads(text, "x.yaml", [entry]))
+    assert len(found) == bool(said)
+    assert all(said in line for line in found)
+    if "local_steps" in entry:
+        assert not remarks(loads(text, "x.yaml", [entry, "clients.compute_per=step"]))

@@ -77,7 +77,7 @@ class Gossip(MixesModels, Protocol):
         if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
                 f"graph must not be directed for pairwise averaging, got "
-                f"{tag(type(self.graph))!r}; take average: neighbours",
+                f"{tag(type(self.graph))!r}; take an undirected one, such as ring",
                 ("graph", "kind"),
             )
         return self
