@@ -175,6 +175,8 @@ def test_quantiles_of_ages_are_numpys() -> None:
         assert staleness.quantile(frame, part) == expected
     table = staleness.by_client(study, "async")
     assert table["client"].tolist() == [1]
+    assert table["quantity"].tolist() == ["embedding"]  # not of contributions
+    assert staleness.by_client_group(study)["quantity"].tolist() == ["embedding"]
     assert table["count"].tolist() == [4_000]
     assert table["95 %"].tolist() == [np.quantile(ages, 0.95, method="inverted_cdf")]
 
