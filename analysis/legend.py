@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..simulator.parts.errors import ranges
+from ..simulator.parts.errors import counted, ranges
 from . import doubts, escapes, frames, instants, racing, statistics, tables, targets
 from .expenses import joules_by_end
 from .frames import Study
@@ -15,6 +15,11 @@ UNLIKE = 10
 """Ratio of bytes from which on a line gives the number of messages."""
 BUNDLED = "mnist5k"
 """Beginning of the name of data that are a part of MNIST."""
+EARLY = {
+    "privacy": "the privacy budget was spent",
+    "recording": "the recording had ended",
+}
+"""Ends of runs that may come before the one that a reader expects."""
 AT_TARGET = "Runs that reached stop.target ended there: their final values are of then."
 MOST_NAMED = 3
 """Most variants whose runs without the target are counted one by one."""
@@ -77,7 +82,7 @@ def _of_time(study: Study) -> Iterator[str]:
         yield targets.resolution(times)
     yield statistics.MIDDLE
     if np.isinf(table["median"]).any():
-        yield "after >: half or more did not reach it; the middle one had not by then"
+        yield "after >: half or more did not reach it; more than half had not by then"
 
 
 def caption(study: Study, at: Sequence[float] = ()) -> str:
@@ -135,6 +140,11 @@ def _ends(study: Study) -> Iterator[str]:
     if len(counts) > 1:
         words = (f"{stop} ({number})" for stop, number in counts.items())
         yield f"What ended the runs: {', '.join(words)}."
+    for stop in counts.index.intersection([*EARLY]):
+        mine = ended.loc[ended["stop"] == stop, "group"]
+        names = mine.unique()
+        whose = names[0] if len(names) == 1 else f"{len(names)} variants"
+        yield f"{counted(len(mine), 'run')} of {whose} ended when {EARLY[stop]}."
     if "target" in counts:
         yield AT_TARGET
 

@@ -21,7 +21,7 @@ Law = Callable[[int], tuple[np.ndarray, np.ndarray]]
 QUANTILES = (0.5, 0.95)
 PARTS_SHOWN = tuple(f"{100 * part:g} %" for part in QUANTILES)
 """Quantiles that tables show besides the mean."""
-OF_PARTS = ("group", "clients", "count", "mean", *PARTS_SHOWN, "max")
+OF_PARTS = ("group", "quantity", "clients", "count", "mean", *PARTS_SHOWN, "max")
 """Columns of tables of client groups."""
 BEYOND = 1e-6
 """Probability beyond the last age of a law."""
@@ -44,8 +44,8 @@ def histogram(
         group: Group of runs.
         client: Client, from 1, or several; None takes all together.
         quantity: `contribution` (commits since a contribution's read) or `embedding`
-            (age of a stored embedding when others used it); by default the latter
-            where it exists.
+            (age of a stored embedding when others used it). By default the latter
+            where it exists, as in VAFL: ask for `contribution` there.
         steady: Whether the start of each run is left out, in which all clients are
             fresh; comparisons with a law or mean of the steady state leave it out.
 
@@ -76,10 +76,10 @@ def by_client(
         quantity: As in `histogram`.
 
     Returns:
-        Columns variant, group, the swept keys, client, count, mean (of the whole run),
-        steady mean (without the start of each run), theory (the mean of the steady
-        state; NaN where `staleness_law` knows none), 50 %, 95 % (commits); `clients`
-        has the maxima.
+        Columns variant, group, the swept keys, client, quantity, count, mean (of the
+        whole run), steady mean (without the start of each run), theory (the mean of the
+        steady state; NaN where `staleness_law` knows none), 50 %, 95 % (commits);
+        `clients` has the maxima.
 
     Raises:
         StudyError: There is no such group or quantity, or the study is a
@@ -103,9 +103,9 @@ def by_client(
             means = exact(own, what)[0], _steady_mean(own, ages, what)
             predicted = law(client).mean() if law else float("nan")
             count = int(frame["count"].sum())
-            rows.append((name, client, count, *means, predicted, *places))
-    names = ["group", "client", "count", "mean", "steady mean", "theory", *PARTS_SHOWN]
-    found = pd.DataFrame(rows, columns=pd.Index(names))
+            rows.append((name, client, what, count, *means, predicted, *places))
+    names = ["group", "client", "quantity", "count", "mean", "steady mean", "theory"]
+    found = pd.DataFrame(rows, columns=pd.Index([*names, *PARTS_SHOWN]))
     return configurations(study).merge(found, on="group")
 
 
@@ -113,11 +113,11 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns the staleness of all clients and of each client group.
 
     Returns:
-        Columns variant, group (of runs), the swept keys, clients (`all`, or the name of
-        their group and how many it has), count (of contributions applied, or uses of
-        embeddings), mean, 50 %, 95 % (of histograms, which also have what a buffer
-        still held at the end; within a bin of several integers as if evenly filled),
-        max (commits).
+        Columns variant, group (of runs), the swept keys, quantity (as in `histogram`),
+        clients (`all`, or the name of their group and how many it has), count (of
+        contributions applied, or uses of embeddings), mean, 50 %, 95 % (of histograms,
+        which also have what a buffer still held at the end; within a bin of several
+        integers as if evenly filled), max (commits).
 
     Raises:
         StudyError: There is no such quantity, or the study is a
@@ -140,7 +140,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             places = [quantile(frame, each) for each in QUANTILES]
             count = int(own[WEIGHTS[what]].sum())
             average, largest = exact(own, what)
-            rows.append((group, name, count, average, *places, largest))
+            rows.append((group, what, name, count, average, *places, largest))
     found = pd.DataFrame(rows, columns=pd.Index(OF_PARTS))
     return configurations(study).merge(found, on="group")
 
@@ -153,14 +153,12 @@ def divided(study: Study) -> pd.DataFrame:
     """
     there = {*binned(study)["quantity"]}
     both = [each for each in WEIGHTS if each in there]
-    found = pd.concat(
-        by_client_group(study, each).assign(quantity=each) for each in both or [None]
-    )
+    found = pd.concat(by_client_group(study, each) for each in both or [None])
     parted = found.loc[found["clients"] != "all", "group"]
-    found = found.loc[found["group"].isin(parted)]
+    found = found.loc[found["group"].isin(parted), [*OF_PARTS]]
     if "embedding" not in there:
-        return found[[*OF_PARTS]]
-    return found.loc[found["count"] > 0, [OF_PARTS[0], "quantity", *OF_PARTS[1:]]]
+        return found.drop(columns="quantity")
+    return found.loc[found["count"] > 0]
 
 
 def binned(study: Study, group: str | None = None) -> pd.DataFrame:

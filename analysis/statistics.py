@@ -169,7 +169,9 @@ def first_reached(
     return float(times[first - 1]) if first else 0.0, float(times[first])
 
 
-MIDDLE = "of an even number of replicates the lower of the middle two"
+MIDDLE = (
+    "of an even number of replicates the lower of the middle two, where both reached it"
+)
 """Description of the median of some times, in legends."""
 MEDIANS = (
     "each time is known to lie between two evaluations, and the interval is from the "

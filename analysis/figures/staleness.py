@@ -39,8 +39,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
     stale = [group for group in firsts if group in known]
     shown = facets.spread(stale, MAX_FIGURES)
     for group in shown:
-        law = staleness.staleness_law(study, group)
-        figure = staleness_histogram(study, group, law)
+        figure = staleness_histogram(study, group)
         if len(shown) < len(stale):
             title = figure.get_suptitle()
             title += f"\n{len(shown)} of {len(stale)} variants drawn"
@@ -60,7 +59,8 @@ def staleness_histogram(
         study: Study, finished or not.
         group: Name of a group of runs.
         law: Ages in commits and their probabilities, for a client, in the steady
-            state; drawn over the bars, which then leave out the start of each run.
+            state; drawn over the bars, which then leave out the start of each run. By
+            default that of `staleness_law`, where one is known.
 
     Raises:
         StudyError: There is no such group, or nothing was measured in it.
@@ -68,6 +68,7 @@ def staleness_histogram(
     table = staleness.binned(study, group)
     if table.empty:
         raise StudyError(f"the study has no staleness of a group {group!r}")
+    law = law or staleness.staleness_law(study, group)
     quantity = staleness.default_quantity(table)
     everyone = np.unique(table.loc[table["quantity"] == quantity, "client"])
     shown = facets.spread(everyone.tolist(), MAX_PANELS)

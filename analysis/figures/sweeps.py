@@ -29,7 +29,7 @@ LEAST_GEOMETRIC = 3
 EVEN = 1.5
 """Ratio of the largest to the smallest step of logarithms that are still even."""
 MOST_TICKS = 8
-"""Swept values that are ticks of a logarithmic axis."""
+"""Swept values that are ticks of their axis."""
 
 Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Means or medians, and lower and upper ends of their intervals."""
@@ -159,16 +159,19 @@ def is_geometric(values: ArrayLike) -> bool:
     return bool(spread < EVEN and spread < steps.max() / steps.min())
 
 
-def _make_logarithmic(axes: Axes, numbers: np.ndarray) -> None:
-    """Makes the x axis logarithmic, with ticks at what was swept where there is room.
+def _scale_axis(axes: Axes, numbers: np.ndarray, *, logarithmic: bool) -> None:
+    """Scales the x axis, with ticks at what was swept where there is room.
 
-    Else Matplotlib names the powers of ten, and other numbers on top of each other.
+    Else Matplotlib names its own, or powers of ten and no numbers between them.
     """
-    axes.set_xscale("log")
-    axes.xaxis.set_minor_formatter(NullFormatter())
     known = np.unique(numbers[np.isfinite(numbers)])
-    apart = np.diff(np.log(known)) / np.log(known[-1] / known[0])
-    if known.size <= MOST_TICKS and apart.min() > 1 / (2 * MOST_TICKS):
+    places = known
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        places = np.log(known)
+    apart = np.diff(places) / np.ptp(places)
+    if known.size <= MOST_TICKS and apart.min(initial=1.0) > 1 / (2 * MOST_TICKS):
         axes.set_xticks(known, [f"{value:g}" for value in known])
         axes.set_xticks([], minor=True)
 
@@ -196,8 +199,7 @@ def figure_of_lines(
         if not line.is_level:
             x = _shifted(x, number, many, logarithmic=wide)
         handles.append(draw(axes, line, x, looks[line.label]._asdict()))
-    if wide:
-        _make_logarithmic(axes, numbers)
+    _scale_axis(axes, numbers, logarithmic=wide)
     axes.set_xlabel(style.key_label(key, study))
     layout.add_legend(figure, handles, labels)
     return figure, axes

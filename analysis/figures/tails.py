@@ -59,7 +59,7 @@ def staleness_tails(study: Study) -> Figure:
         else:
             figure, remark = _pooled(study, shown)
         note = (
-            "Part of all work that used a state at least so stale",
+            "Share of updates that are at least this stale",
             "replicates together",
             layout.swept_clients(study),
             f"never stale: {', '.join(fresh)}" if fresh else "",

@@ -68,9 +68,9 @@ def _compared(seen: View) -> pd.DataFrame:
 
 
 PANELS = {
-    "contributions_per_s": "Client updates per virtual s",
-    "staleness_mean": "Mean staleness (server updates)",
-    "staleness_99": "99 % staleness (server updates)",
+    "contributions_per_s": "Client updates\nper virtual s",
+    "staleness_mean": "Mean staleness\n(server updates)",
+    "staleness_99": "99 % staleness\n(server updates)",
 }
 
 

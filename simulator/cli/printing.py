@@ -116,7 +116,12 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     out.print()
     out.say(f"Study: {study.folder}{figures}")
     out.print("Next:")
-    commands = {plugins.command(n, study.folder): what for n, what in NEXT.items()}
+    judged = study.manifest["scenario"].get("claims")
+    commands = {
+        plugins.command(name, study.folder): what
+        for name, what in NEXT.items()
+        if judged or name != "check"
+    }
     width = max(map(len, commands))
     for command, what in commands.items():
         out.say(f"  {command:<{width}}  {what}")

@@ -103,7 +103,7 @@ def _figure(fits: Collection["SeriesFit"]) -> Figure:
         at = special.ndtri((np.arange(scores.size) + 0.5) / scores.size)
         quantiles.plot(at, scores, lw=1, c=colour, alpha=0.5)
     quantiles.axline((0, 0), slope=1, ls="--", lw=1, c="grey")
-    quantiles.set(xlabel="Normal score", ylabel="Score of what came",
+    quantiles.set(xlabel="Normal score", ylabel="Observed score",
                   title="QQ of the second half")  # fmt: skip
     for c, what, name in zip(
         style.palette(),
@@ -121,7 +121,7 @@ def _figure(fits: Collection["SeriesFit"]) -> Figure:
     ]
     errors.boxplot(shares, orientation="vertical")
     errors.set_xticks(range(1, 4), ["resampled", "indep.", "chosen"])
-    errors.set(title="Error over the mean's", ylim=(0, None))
+    errors.set(title="Error / error of the mean", ylim=(0, None))
     return figure
 
 

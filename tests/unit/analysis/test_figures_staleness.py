@@ -126,6 +126,8 @@ def test_staleness_laws_of_exponential_clients(
     study = _told(quantity, clients=clients)
     law = staleness.staleness_law(study, "async")
     assert law is not None
+    drawn = figures.staleness_histogram(study, "async")
+    assert drawn.get_supxlabel().endswith(", after the start")
     means = sum(rates) / np.array(rates) - 1 + first
     table = staleness.by_client(study)
     assert table["theory"].to_numpy() == pytest.approx(means)

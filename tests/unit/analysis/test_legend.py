@@ -2,6 +2,7 @@ import html
 import io
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -112,6 +113,20 @@ def test_results_fit_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "continued" not in shown
 
 
+def test_next_steps_judge_claims_where_there_are_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = Fake(("async",))
+    study.folder = Path("mine")
+    monkeypatch.setattr(printing, "show_results", lambda *_, **__: None)
+    for claims, is_named in (([], False), ([{"faster": "async"}], True)):
+        console = printing.out.__class__(width=80, record=True, file=io.StringIO())
+        monkeypatch.setattr(printing, "out", console)
+        study.manifest["scenario"]["claims"] = claims
+        printing.close(study, ())
+        assert ("stalesim check mine" in console.export_text()) == is_named
+
+
 def test_staleness_is_weighed_by_uses() -> None:
     study = Fake(("async",))
     often, seldom = np.full(300, 2), np.full(100, 10)
@@ -150,6 +165,17 @@ def test_what_went_wrong_is_said() -> None:
     assert late in remarks
 
 
+def test_a_budget_that_ended_runs_is_named() -> None:
+    def said(stops: dict) -> list[str]:
+        study = Curves({"a": [arrives(1)] * 2, "b": [arrives(2)] * 2}, stops)
+        return [line for line in legend.remarks(study) if "budget was" in line]
+
+    a, b = (dict.fromkeys([(name, 0), (name, 1)], "privacy") for name in "ab")
+    assert said(a) == ["2 runs of a ended when the privacy budget was spent."]
+    whole = "4 runs of 2 variants ended when the privacy budget was spent."
+    assert (said(a | b), said({})) == ([whole], [])
+
+
 def test_histogram_of_a_client_and_of_all() -> None:
     study = Fake(("async",))
     alone = staleness.histogram(study, "async", 1)
@@ -175,6 +201,8 @@ def test_quantiles_of_ages_are_numpys() -> None:
         assert staleness.quantile(frame, part) == expected
     table = staleness.by_client(study, "async")
     assert table["client"].tolist() == [1]
+    assert table["quantity"].tolist() == ["embedding"]  # not of contributions
+    assert staleness.by_client_group(study)["quantity"].tolist() == ["embedding"]
     assert table["count"].tolist() == [4_000]
     assert table["95 %"].tolist() == [np.quantile(ages, 0.95, method="inverted_cdf")]
 

@@ -165,6 +165,13 @@ def test_keys_that_change_along_a_line_are_named() -> None:
     assert "along with it changes lr" in note_of(figure)
 
 
+def test_few_values_on_a_linear_axis_are_its_ticks() -> None:
+    study = Grid([("base", {"x": x}, [0.5, 0.6]) for x in (2, 5, 20)])
+    (axes,) = sweeps.final_over(study, "x").axes
+    assert axes.get_xscale() == "linear"
+    assert axes.get_xticks().tolist() == [2, 5, 20]
+
+
 def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
     study = two_keys()
     with pytest.raises(StudyError, match="w is not swept; known are algorithm"):

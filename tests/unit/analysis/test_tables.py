@@ -65,8 +65,9 @@ def test_captions_say_how_closely_times_are_known() -> None:
     half = Curves({"a": [[0.1, 0.2, 0.8], [0.1, 0.2, 0.3, 0.4]], "b": [[0.9], [0.9]]})
     half.manifest["scenario"]["stop"]["target"] = {"test_accuracy": 0.7}
     assert tables.plain(tables.results(half)).iloc[0, 1] == "> 1 (1/2)"
-    said = "after >: half or more did not reach it; the middle one had not by then"
+    said = "after >: half or more did not reach it; more than half had not by then"
     assert said in legend.legend(half)["Time"]
+    assert f"where both reached it; {said}" in legend.legend(half)["Time"]
     earlier = "up and down. After 1.5 s: as evaluated at 1 s."
     assert earlier in legend.caption(curves(), [1.5])
     assert "exact binomial ranks" in legend.method(curves())

@@ -1,5 +1,6 @@
 """Measurements of timelines: by hand, and against the closed forms that they match."""
 
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.studies.saved import record
 from tests.oracles import queues as oracles
+from tests.unit.analysis.drawn import assert_apart
 
 NO_COMMIT = 2**63 - 1
 NAN = np.nan
@@ -361,6 +363,27 @@ def test_worlds_are_compared(tmp_path: Path, sweep: dict) -> None:
     figure = drawing.comparison(compared, "x")
     assert len(figure.axes) == len(drawing.PANELS)
     assert (figure.axes[0].get_xscale() == "log") == bool(sweep)
+
+
+def test_labels_beside_long_names_are_apart() -> None:
+    table: dict[str, Any] = {column: [1.0, 2.0] for column in drawing.PANELS}
+    table |= {f"{column}_theory": np.nan for column in drawing.PANELS}
+    long = [f"{name} with a name that fills its line" for name in ("first", "second")]
+    frame = pd.DataFrame(table | {"variant": long, "group": long, "x": np.nan})
+    figure = drawing.comparison(frame.assign(parameter=""), "x")
+    assert_apart(figure)
+    labels = [axes.xaxis.label.get_window_extent() for axes in figure.axes]
+    assert all(a.x1 < b.x0 for a, b in itertools.pairwise(labels))
+
+
+def test_bars_wider_than_a_unit_of_staleness_say_what_they_show() -> None:
+    frame = pd.DataFrame({"staleness": range(21), "count": 5})
+    figure = gantt.staleness({"a": frame}, {}, {})
+    stairs: Any = figure.axes[0].patches[0]
+    shares, edges, _ = stairs.get_data()
+    assert np.diff(edges).max() > 1  # a bar has one of 21 equal shares for each unit
+    np.testing.assert_allclose(shares, 1 / 21)
+    assert figure.get_supylabel().endswith("per unit of staleness")
 
 
 def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> None:
