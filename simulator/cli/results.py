@@ -221,6 +221,6 @@ def _files(paths: list[Path]) -> Iterator[Path]:
         if not found:
             raise UserError(
                 f"{path}: must have scenarios (.yaml), but has none; name the file "
-                f"from which a study was run"
+                f"from which a study was run, or test its claims by stalesim check"
             )
         yield from found

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ..parts import errors
 from ..parts.errors import UserError, documented_key, nearest, shown, suggestion
 from .console import out
 
@@ -53,6 +54,8 @@ def list_(
         if not rows:
             names = [*known, *(row[1] for row in listing()), *showing.optimizers()]
             hint = suggestion(wanted, names if nearest(wanted, names) else known)
+            if place := errors.elsewhere(wanted, (), at_top=True):
+                hint = f"a scenario has the key {place}"
             raise UserError(
                 f"KIND must be a kind of parts or the name of one, got "
                 f"{shown(wanted)}; {hint}"

@@ -58,8 +58,10 @@ def begin() -> None:
     """
     if _others or not _can_copy():
         return
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
+    # Starting it allows interruptions again, so it comes before they are held.
+    resource_tracker.ensure_running()
     multiprocessing.set_forkserver_preload([PRELOADED])
     alone = {
         # The same modules as here, also where others of these names are installed.

@@ -35,6 +35,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "clients.message_loss": ("loss_rate", "packet_loss"),
     "clients.selection.arrivals": ("arrival_rate",),
     "clients.compute": ("delay", "delays", "compute_time", "delay_distribution"),
+    "clients.crashes": ("dropout", "failures"),
     "clients.availability": ("dropout", "churn"),
     "replicates": ("repetitions", "trials", "seeds", "n_seeds", "num_seeds"),
     "stop.time": ("time", "seconds", "duration", "virtual time", "horizon"),

@@ -171,6 +171,8 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     assert "s, loc = 0, scale = 1 (or mean, if" in invoked("list", "lognorm").stdout
     assert "second_decay" in invoked("list", "momentum").stdout
     assert "--from quickstart" in invoked("list", "quickstart").stdout
+    with pytest.raises(UserError, match="a scenario has the key clients"):
+        invoked("list", "crashes")
     assert {tuple(row[:2]) for row in catalogue.listing()} == {
         (kind, tag(part)) for kind in catalogue.BASES for part in catalogue.own(kind)
     }

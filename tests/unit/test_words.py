@@ -80,7 +80,7 @@ def test_a_word_leads_to_ours(word: str, known: list[str], found: str | None) ->
         ("protocol", "K", "write protocol.buffer_size"),
         ("clients", "concurrency", "write clients.selection.concurrency"),
         ("clients", "count", "write problem.partition.clients"),
-        ("clients", "dropout", "did you mean 'availability'?"),
+        ("clients", "dropout", "did you mean 'crashes'?"),
         ("clients", "delay", "did you mean 'compute'?"),
         ("", "rounds", "write stop.rounds"),
         ("clients", "rounds", "write stop.rounds"),

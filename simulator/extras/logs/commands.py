@@ -93,9 +93,10 @@ def fit(
         )
     from . import page
     from .reading import columns_of, read_log
-    from .worlds import world_of, write_world
+    from .worlds import with_leaving, world_of, write_world
 
-    found = world_of(read_log(path, columns_of(columns)), world.with_suffix(""))
+    read = read_log(path, columns_of(columns))
+    found = with_leaving(world_of(read, world.with_suffix("")), read)
     write_world(found, world)
     _show(found)
     for file in page.save(found, world, forms):

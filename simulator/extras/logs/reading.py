@@ -74,6 +74,7 @@ class ClientLog(NamedTuple):
         began: Time of the first read as the log has it.
         protocol: The log's kind of server.
         repeats: Rows left out, because their client has another job of the round.
+        timed: Whether it has its clients' times, not durations in a row.
     """
 
     path: Path
@@ -85,6 +86,7 @@ class ClientLog(NamedTuple):
     began: float
     protocol: Asynchronous | Buffered | Synchronous
     repeats: int
+    timed: bool
 
     @property
     def in_rounds(self) -> bool:
@@ -137,6 +139,7 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
         nested = table.frame["client"].map(lambda name: not isinstance(name, Hashable))
         what = "must have a number or a name as client"
         table.refuse(nested, what, "client", "write one of its entries")
+    timed = "read_time" in table.frame or "round" in table.frame
     repeats = _timed(table)
     remedy = "add or rename it, or say which it is by --columns"
     table.check_columns(NEEDED, OPTIONAL, "job", remedy)
@@ -155,7 +158,7 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
         protocol = Buffered(size=most) if most > 1 else protocol
     began = float(first)
     return ClientLog(
-        path, table, labels, client, times, outcome, began, protocol, repeats
+        path, table, labels, client, times, outcome, began, protocol, repeats, timed
     )
 
 

@@ -24,7 +24,7 @@ from ...files.study import DISK, Study
 from ...files.study.disk import explained, replace
 from ...files.study.manifest import NAME
 from ...files.timeline import Outcome
-from ...parts.errors import DataError, UserError, shown
+from ...parts.errors import LONGEST, DataError, UserError, shortened, shown
 from ...scenario import dialect, overrides
 from ...scenario.reading import read_any, validated_as
 from ...scenario.setting import WorldScenario
@@ -150,6 +150,28 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     if size > 1:
         tree["protocol"] = {"kind": "buffered", "size": size}
     return FittedWorld(tree, fits, remarks, tables, rooms)
+
+
+def with_leaving(world: FittedWorld, log: ClientLog) -> FittedWorld:
+    """Returns a world that clients leave as they do its log, with a remark on them.
+
+    A server of rounds would wait for them for ever, so that they stay in its world.
+    Durations alone do not say when a client leaves.
+    """
+    leaving = _leaving(log)[1]
+    if not (leaving and log.timed):
+        return world
+    who = ", ".join(f"{log.labels[i]} at {time:.4g} s" for i, time in leaving.items())
+    who = shortened(who, LONGEST)
+    then = "they leave the world, too; to keep one, remove leave from its group"
+    if log.in_rounds:
+        then = "the world keeps them, as its server would wait for them for ever"
+    else:
+        groups = list(world.tree["clients"]["groups"].values())
+        for client, time in leaving.items():
+            groups[client]["leave"] = six(time)
+    world.remarks.append(f"clients leave the log before its end: {who}; {then}")
+    return world
 
 
 def write_world(world: FittedWorld, path: Path) -> None:
@@ -316,30 +338,39 @@ def _names(labels: list[str]) -> list[str]:
     return names
 
 
-def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
-    """Returns a log until its first client leaves, and a remark if that is early.
+def _leaving(log: ClientLog) -> tuple[np.ndarray, dict[int, float]]:
+    """Returns the ends of jobs, and when clients leave that do so before the log ends.
 
     A client has left if its silence until the end is longer than that of any client
     between two updates.
     """
-    frame, client, arrived = log.table.frame, log.client, log.times["arrived_time"]
+    arrived = log.times["arrived_time"]
     ended = np.fmax(arrived, log.times.get("applied_time", arrived))
-    jobs = frame.assign(client=client, ended=ended)
+    jobs = log.table.frame.assign(client=log.client, ended=ended)
     if log.in_rounds:
         jobs["ended"] = jobs.groupby("round")["ended"].transform("max")
-    last = jobs.groupby("client")["ended"].max()
-    silences = jobs.sort_values("ended").groupby("client")["ended"].diff()
-    until, end = last.min(), last.max()
-    if not end - until > silences.max():
+    of_clients = jobs.sort_values("ended").groupby("client")["ended"]
+    last = of_clients.max()
+    left = last[last.max() - last > of_clients.diff().max()]
+    return jobs["ended"].to_numpy(), left.to_dict()
+
+
+def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
+    """Returns a log until its first client leaves, and a remark if that is early."""
+    ended, leaving = _leaving(log)
+    if not leaving:
         return log, []
-    kept = (jobs["ended"] <= until).to_numpy()
-    log.table.frame = frame[kept]
+    first = min(leaving, key=leaving.__getitem__)
+    until, end = leaving[first], ended.max()
+    kept = ended <= until
+    log.table.frame = log.table.frame[kept]
     times = {name: values[kept] for name, values in log.times.items()}
     remark = (
         f"compared are the first {until:.6g} of {end:.6g} s of the log: then client "
-        f"{log.labels[last.argmin()]} leaves; leave it out to compare more"
+        f"{log.labels[first]} leaves; leave it out to compare more (the world of "
+        f"stalesim log fit has the key leave)"
     )
-    client, outcome = client[kept], log.outcome[kept]
+    client, outcome = log.client[kept], log.outcome[kept]
     return log._replace(client=client, times=times, outcome=outcome), [remark]
 
 

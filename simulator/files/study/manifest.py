@@ -263,9 +263,10 @@ def read_manifest(folder: Path, disk: Disk = DISK) -> Manifest:
     try:
         data = disk.read(path)
     except (FileNotFoundError, NotADirectoryError):
+        fault = f"has no {NAME}" if disk.exists(folder) else "there is no such folder"
         raise StudyError(
-            f"{folder}: must be the folder of a study, but has no {NAME}; give the "
-            f"folder that `stalesim run` printed"
+            f"{folder}: must be the folder of a study, but {fault}; give the folder "
+            f"that `stalesim run` printed, or run the scenario again"
         ) from None
     except OSError as error:
         raise StudyError(

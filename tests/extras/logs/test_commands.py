@@ -127,6 +127,30 @@ def test_a_log_is_compared_until_its_first_client_leaves(
     assert abs(np.log(fitted["commits_per_s"] / own["commits_per_s"])) < 0.12
 
 
+@pytest.mark.parametrize("form", ["times", "rounds", "durations"])
+def test_clients_leave_a_fitted_world_as_they_leave_its_log(
+    tmp_path: Path, form: str
+) -> None:
+    log, path = tmp_path / "log.csv", tmp_path / "world.yaml"
+    rows = [("w1", each, each, each + 1) for each in range(60)]
+    rows += [("w2", each, each, each + 1) for each in range(30)]
+    names = ["client", "round", "read_time", "arrived_time"]
+    frame = pd.DataFrame(rows, columns=names)
+    if form != "rounds":
+        frame = frame.drop(columns="round")
+    if form == "durations":
+        frame = frame[["client"]].assign(seconds=1.0)
+    frame.to_csv(log, index=False)
+    said = stalesim("log", "fit", log, "-o", path, "--no-plots")
+    remark = "clients leave the log before its end: w2 at 30 s; "
+    assert (remark in said) == (form != "durations")
+    assert (remark in path.with_suffix(".md").read_text()) == (form != "durations")
+    # A server of rounds would wait for ever; durations do not say who leaves.
+    assert ("the world keeps them" in said) == (form == "rounds")
+    leave = [group.leave for group in read_any(path).clients.groups.values()]
+    assert leave == [None, 30 if form == "times" else None]
+
+
 def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:
     log = log_of(tmp_path, time=50)
     frame = pd.read_csv(log).drop(columns="read_version")

@@ -337,7 +337,7 @@ def test_the_command_writes_a_page_or_one_line(study: Study, tmp_path: Path) -> 
     done = report(tmp_path / "nothing")
     assert done.returncode == 2
     assert done.stderr.startswith("stalesim: ")
-    assert "must be the folder of a study" in done.stderr
+    assert "a study, but there is no such folder; give" in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
 
 
