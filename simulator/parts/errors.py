@@ -19,7 +19,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "algorithm.local_steps": ("inner iterations", "local updates", "steps"),
     "stop.epochs": ("epochs", "num_epochs"),
     "algorithm.local_epochs": ("epochs", "num_epochs"),
-    "algorithm.chain (stage compress)": ("compressor", "compression", "quantization"),
+    "algorithm.chain": ("compressor", "compression", "quantization"),
     "algorithm.mixing": ("alpha",),
     "algorithm.mu": ("proximal_mu",),
     "algorithm.optimizer": ("momentum", "server_momentum", "weight_decay"),
