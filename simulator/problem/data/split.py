@@ -18,7 +18,7 @@ from .parts import Data
 
 Samples = tuple[Shaped[np.ndarray, "_ _"], Shaped[np.ndarray, " _ *L"]]
 """Features `[N, P]` and labels `[N]`, or `[N, L]` where rows have frames."""
-Labels = Shaped[np.ndarray, " N"]
+Labels = Shaped[np.ndarray, " _"]
 """Classes of rows, from 0."""
 Choice = Literal["even_odd", "lower_upper"] | tuple[int, ...]
 """The entry `classes` of a data set."""
