@@ -231,7 +231,10 @@ def measured(study: Study) -> pd.DataFrame:
 def of_clients(
     study: Study, group: str, clients: Sequence[int], quantity: str, *, steady: bool
 ) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yields each client's distribution, as `histogram`, and mean, as `by_client`."""
+    """Yields each client's distribution, as `histogram`, and mean, as `by_client`.
+
+    The tables of the study are read once for all clients.
+    """
     own, ages = measured(study), binned(study, group)
     own = own.loc[own["group"] == group]
     ages = ages.loc[ages["quantity"] == quantity]

@@ -59,7 +59,7 @@ def main() -> None:
             err.say(line if number else f"stalesim: {line}", style="red")
         raise SystemExit(USER_ERROR) from None
     except KeyboardInterrupt:
-        err.say("stalesim: interrupted; nothing new was kept", style="red")
+        err.say("stalesim: interrupted", style="red")
         raise SystemExit(console.INTERRUPTED) from None
     if status:
         raise SystemExit(status)
@@ -78,9 +78,6 @@ def _executed() -> int:
         command: Any = getattr(error, "ctx", None)
         of = f"; see {command.command_path} --help" if command else ""
         told = said.strip().rstrip(".")
-        name = re.match(r"Got unexpected extra argument\(?s?\)? ?\((\S+)\)", told)
-        if name and of.endswith("stalesim list --help"):
-            told += f"; write stalesim list {name[1]}"
         for theirs, ours in SAID.items():
             told = re.sub(theirs, ours, told)
         raise UserError(f"{told}{of}{_as_entry(told)}") from None
