@@ -70,6 +70,7 @@ def rounded(value: float, half: float, direction: int = 0) -> str:
     if not 0 < half < MOST or half < 1 / MOST or abs(value) >= MOST:
         return short(value)
     decimals = max(0, 1 - math.floor(math.log10(half)))
+    # Not quite a half: what is exact but for its last bits stays as it is.
     value += direction * (0.5 - 1e-6) / 10**decimals
     return f"{round(value, decimals) + 0.0:.{decimals}f}"  # 0 has no sign
 

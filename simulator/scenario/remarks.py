@@ -35,13 +35,6 @@ def remarks(scenario: Scenario) -> list[str]:
     for run in runs:
         found |= dict.fromkeys([*run.scenario.biases(), *_by_number(run.scenario)])
         found |= dict.fromkeys(_without_effect(run.scenario))
-        algorithm, traits = run.scenario.algorithm, run.scenario.protocol.traits
-        stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
-        if stores and traits.common_batch and not traits.pooled:
-            found[
-                f"parties upload the common batch alone with the protocol "
-                f"{run.scenario.protocol.kind}: write algorithm.upload: batch there"
-            ] = None
         every, stop = run.scenario.evaluate.every, run.scenario.stop
         for key, unit in UNITS.items():
             period, end = getattr(every, key), getattr(stop, key)
@@ -101,6 +94,13 @@ def _alike(runs: list[Run]) -> Iterator[str]:
 
 def _without_effect(scenario: Scenario) -> Iterator[str]:
     """Yields lines on entries by which clients work otherwise than they seem to."""
+    algorithm, protocol = scenario.algorithm, scenario.protocol
+    stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
+    if stores and protocol.traits.common_batch and not protocol.traits.pooled:
+        yield (
+            f"parties upload the common batch alone with the protocol "
+            f"{protocol.kind}: write algorithm.upload: batch there"
+        )
     clients, n = scenario.clients, scenario.num_clients
     if clients is None or scenario.replays:
         return
@@ -113,8 +113,8 @@ def _without_effect(scenario: Scenario) -> Iterator[str]:
             f"clients.selection.concurrency is {in_flight:,}, but there are {n:,} "
             f"clients: all may work at once"
         )
-    if isinstance(scenario.protocol, Remarked):
-        yield from scenario.protocol.remarks(min(in_flight, n))
+    if isinstance(protocol, Remarked):
+        yield from protocol.remarks(min(in_flight, n))
 
 
 def _work_without_time(runs: list[Run]) -> Iterator[str]:
