@@ -10,6 +10,7 @@ from ...files.timeline import Outcome
 from ...world.cycle import Cycle
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
+from .buffer_rules import Bounded
 
 if TYPE_CHECKING:
     from .asynchronous import Asynchronous
@@ -19,8 +20,9 @@ def cycle_of(config: "Asynchronous", world: World, recorder: Recorder) -> Cycle:
     """Returns the clients' cycle by the rule that a protocol names."""
     bound = config.staleness_bound
     if bound is not None:
-        rule = Waiting if config.beyond == "wait" else Stopping
-        return rule(bound, world, recorder).cycle
+        if config.beyond == "wait":
+            return Waiting(bound, world, recorder).cycle
+        return Bounded(1, bound, config.beyond, world, recorder).cycle
     return (Restarting if config.restarts else WarmingUp)(world, recorder).cycle
 
 
@@ -72,38 +74,6 @@ class Restarting:
                 self.cycle.again(each)
             else:
                 self.cycle.stop(each)
-
-
-class Stopping:
-    """Stops each job as soon as it is sure to be too stale.
-
-    Source: Maranjyan, Tyurin and Richtarik, Ringmaster ASGD (2025), Algorithm 5.
-    """
-
-    def __init__(self, bound: int, world: World, recorder: Recorder) -> None:
-        self._bound, self._recorder = bound, recorder
-        self._jobs: deque[tuple[int, int, int]] = deque()  # version read, client, job
-        self.cycle = Cycle(world, self._read, self._arrive, recorder.lose, stops=True)
-
-    def _read(self, client: int) -> None:
-        job = self._recorder.read(client)
-        self._jobs.append((self._recorder.version, client, job))
-
-    def _arrive(self, client: int) -> None:
-        recorder = self._recorder
-        oldest = recorder.version - self._bound
-        if recorder.read_version(client) < oldest:  # it was in the server's queue
-            recorder.lose(client, Outcome.REJECTED)
-            self.cycle.again(client)
-            return
-        recorder.commit((client,))
-        self.cycle.again(client)
-        while (
-            self._jobs and self._jobs[0][0] <= oldest
-        ):  # one version older than before the commit
-            _, late, job = self._jobs.popleft()
-            if recorder.current_job(late) == job:
-                self.cycle.stop(late)
 
 
 class Waiting:

@@ -22,6 +22,10 @@ class Buffered(LimitsGathering, Protocol):
     Clients do not wait: each restarts as soon as its contribution is in the buffer; but
     with a period of grace they do.
 
+    With a staleness bound, no contribution is applied that is staler: it is rejected,
+    or its job is stopped as soon as that is sure, or the buffer waits for those jobs
+    that its next version would make too stale (Plato's `staleness_bound`).
+
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithm 1; grace: Liu et al., Asynchronous Local-SGD Training for Language
     Modeling (2024).
@@ -37,15 +41,31 @@ class Buffered(LimitsGathering, Protocol):
     window: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds after which it is applied, where anything is in it."""
     grace: Annotated[float, Field(ge=0)] | None = None
-    """Virtual seconds after the first arrival in the buffer after which it is applied;
-    its clients wait for the new version (asynchronous DiLoCo)."""
+    """Virtual seconds after the first arrival in the buffer, or, with a size, after the
+    one that fills it, after which it is applied; its clients wait for the new version
+    (asynchronous DiLoCo)."""
+    staleness_bound: Annotated[int, Field(ge=0)] | None = None
+    """Largest staleness of a contribution, in commits (inclusive)."""
+    beyond: Literal["reject", "stop", "wait"] = "reject"
+    """Treatment of contributions beyond the bound."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "Buffered":
-        if [self.size, self.window, self.grace].count(None) != 2:
+        given = self.size is not None, self.window is not None, self.grace is not None
+        if given not in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)):
             raise ValueError(
-                "must have exactly one of size, window and grace; write for example "
-                "size: 10"
+                "must have a size, a window, a grace, or a size and a grace; write for "
+                "example size: 10"
+            )
+        if self.staleness_bound is not None and (self.size_by or given != (1, 0, 0)):
+            raise LocatedError(
+                "staleness_bound must be with a size alone; remove window, grace and "
+                "size_by",
+            )
+        if self.beyond == "wait" and self.staleness_bound == 0:
+            raise LocatedError(
+                "staleness_bound must be at least 1 where the buffer waits, because "
+                "some client has always read the newest version; or use synchronous",
             )
         rule = self.size_by
         if rule is None:
@@ -64,7 +84,17 @@ class Buffered(LimitsGathering, Protocol):
 
     @property
     def _most(self) -> int | None:
+        if self.grace is not None or self._waits:
+            return None
         return self.size_by.most if self.size_by else self.size and most(self.size)
+
+    @property
+    def _waits(self) -> bool:
+        return self.staleness_bound is not None and self.beyond == "wait"
+
+    @property
+    def stops_jobs(self) -> bool:
+        return self.staleness_bound is not None and self.beyond == "stop"
 
     @property
     def gathers(self) -> bool:
@@ -79,17 +109,22 @@ class Buffered(LimitsGathering, Protocol):
     @property
     def free_rule(self) -> Arrivals | None:
         size = self.size or 1
-        if self.grace is not None or self.size_by is not None:
-            return None
-        if not isinstance(size, int):
+        if self._has_rule or not isinstance(size, int):
             return None
         return Arrivals(size=size, window=self.window)
+
+    @property
+    def _has_rule(self) -> bool:
+        rules = self.grace, self.size_by, self.staleness_bound
+        return any(rule is not None for rule in rules)
 
     def described(self, num_clients: int) -> dict[str, object]:
         waits = "contributions in the server's buffer, until it is applied"
         if self.grace is not None:
             waits += "; their clients wait as well"
-        is_number = isinstance(self.size, int) and self.size_by is None
+        if self._waits:
+            waits += ", for which it waits for jobs that would become too stale"
+        is_number = isinstance(self.size, int) and not self._has_rule
         known = {"gathered": {"size": self.size}} if is_number else {}
         return super().described(num_clients) | {
             "queues": [waits],
@@ -99,7 +134,7 @@ class Buffered(LimitsGathering, Protocol):
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
         return Cadence(
             *(1, in_flight + 1),
-            contributions_per_commit=self._most or 1,
+            contributions_per_commit=self._most or (self.size and most(self.size)) or 1,
             is_steady=self.size_by is None and not isinstance(self.size, CountSchedule),
         )
 
@@ -109,12 +144,10 @@ class Buffered(LimitsGathering, Protocol):
         The client whose arrival fills the buffer reads the new version. Windows follow
         one another from time 0; one in which nothing arrived makes no version.
         """
-        if self.grace is not None:
-            _Grace(self.grace, world, recorder).cycle.start()
-            return
-        if self.size_by is not None:
-            assert isinstance(self.size, int)
-            _Sized(self.size, self.size_by, world, recorder).cycle.start()
+        if self._has_rule:
+            from .buffer_rules import cycle_of
+
+            cycle_of(self, world, recorder).start()
             return
         env, size, window = world.env, self.size, self.window
 
@@ -134,55 +167,3 @@ class Buffered(LimitsGathering, Protocol):
 
         cycle = Cycle(world, recorder.read, arrive, recorder.lose)
         cycle.start()
-
-
-class _Grace:
-    """Applies arrivals within some seconds of the first together; clients wait."""
-
-    def __init__(self, seconds: float, world: World, recorder: Recorder) -> None:
-        self._seconds, self._world, self._recorder = seconds, world, recorder
-        self._waiting: list[int] = []
-        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
-
-    def _arrive(self, client: int) -> None:
-        if not self._waiting:
-            self._world.call_last(self._seconds, self._end, 0)
-        self._recorder.contribute(client)
-        self._waiting.append(client)
-
-    def _end(self, _: int) -> None:
-        self._recorder.commit(())
-        waiting, self._waiting = self._waiting, []
-        for client in sorted(waiting):
-            self.cycle.again(client)
-
-
-class _Sized:
-    """Applies as many contributions together as a rule says."""
-
-    def __init__(
-        self, size: int, rule: BufferSize, world: World, recorder: Recorder
-    ) -> None:
-        self._world, self._recorder = world, recorder
-        self._rule, self._size, self._sizing = rule, size, rule.make()
-        self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
-
-    def _arrive(self, client: int) -> None:
-        world, recorder = self._world, self._recorder
-        self._sizing.arrived(recorder.staleness(client))
-        if recorder.num_buffered + 1 < self._size:
-            recorder.contribute(client)
-            self.cycle.again(client)
-            return
-        recorder.commit((client,))
-        if recorder.version % self._rule.every:
-            self.cycle.again(client)
-        elif self._rule.asks:
-            world.ask(self._resize, client)
-        else:
-            self._resize(client)
-
-    def _resize(self, client: int) -> None:
-        wanted = self._sizing.next(self._size, self._world.answers)
-        self._size = self._rule.bounded(wanted, self._size)
-        self.cycle.again(client)

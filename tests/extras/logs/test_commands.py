@@ -161,7 +161,7 @@ def test_a_buffered_server_may_be_any_other(tmp_path: Path) -> None:
             {"kind": "buffered", "size": 4, "sise": 4},
             "protocol.sise is not a known key",
         ),
-        ({"kind": "buffered", "size": None}, "exactly one of size, window"),
+        ({"kind": "buffered", "size": None}, "must have a size, a window, a grace"),
     ):
         with pytest.raises(UserError, match=bad):
             play_like(log, tmp_path / "like", given)
