@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..figures import gantt, layout, style
 from ..figures.sweeps import is_wide
 from ..frames import Study
 from ..statistics import t_interval
+from .stragglers import most_waited_for
 from .view import View
 
 
@@ -38,6 +40,27 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
         yield "staleness", figure
     if len(laws) > 1:
         yield "comparison", comparison(_compared(seen), name)
+    for group, top, round_s in islice(most_waited_for(seen), 1):
+        title = (
+            f"{layout.name(seen.study, group)}: a round takes {round_s:.3g} virtual s"
+        )
+        yield "stragglers", waited_for(top, title)
+
+
+def waited_for(top: pd.DataFrame, title: str) -> Figure:
+    """Draws what each client adds to a round; `top` is of `most_waited_for`."""
+    with style.context():
+        figure = Figure(figsize=(5.0, 1.4 + 0.32 * len(top)))
+        axis = figure.subplots()
+        bars = axis.barh(top["client"], top["adds_s"], color=style.OKABE_ITO[0])
+        shares = [f"last in {share:.0%}" for share in top["last"]]
+        axis.bar_label(bars, shares, padding=3)
+        axis.margins(x=0.25)
+        axis.invert_yaxis()
+        axis.set_xlabel("Added to a round (virtual s)")
+        axis.set_ylabel("Client")
+        figure.suptitle(style.text(title, 60), x=0.01, ha="left")
+    return figure
 
 
 Item = TypeVar("Item")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from .. import clients, facts, speeds
 from ..frames import Study
-from . import measures
+from . import measures, stragglers
 from .view import View, view
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         yield title, frame
     if len(forms) > MOST_GROUPS:  # a terminal would lose the tables above
         return
+    yield from stragglers.tables(seen)
     measured = seen.by_client
     for group, form in forms.items():
         mine = measured.loc[measured["group"] == group].reset_index(drop=True)
@@ -176,6 +177,7 @@ CAPTIONS = {
     "gantt": "Activity of each client, for the first jobs",
     "staleness": "Staleness of client updates, with closed forms where known",
     "comparison": "Speed and staleness, with closed forms where known",
+    "stragglers": "Clients that rounds wait for, and the seconds that they add",
 }
 """Captions of the figures, by name."""
 

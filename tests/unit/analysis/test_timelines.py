@@ -333,7 +333,7 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     assert sum(speeds.TITLE in title for title in shown) == 1
     assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
     paths = timelines.save(study, tmp_path, 3.0)
-    names = ["gantt.png", "staleness.png", "comparison.png"]
+    names = ["gantt.png", "staleness.png", "comparison.png", "stragglers.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
     seen = view(study)

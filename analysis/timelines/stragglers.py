@@ -1,0 +1,105 @@
+"""Who is waited for: the last client of each round, and the seconds that it adds."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from ...simulator.parts.errors import StudyError
+from .. import clients
+from ..frames import Study
+from .view import View, view
+
+MOST = 5
+"""Most clients that the table of a timeline lists."""
+ENDS_BADLY = ("REJECTED", "STOPPED")
+"""Outcomes that rounds do not have in which everyone is waited for."""
+
+
+def stragglers(study: Study | View) -> pd.DataFrame:
+    """Returns how often each client was the last of a round, and what that costs.
+
+    Such rounds wait for everyone: each client reads the newest version, and the last
+    arrival makes the next. Without a client that was last, its round would have ended
+    as much earlier as the one before it had arrived.
+
+    Returns:
+        Row per group of runs and client, means over replicates: group, client, last
+        (share of the rounds), adds_s (virtual seconds a round is longer by it), round_s
+        (virtual seconds of a round). Groups without such rounds are absent.
+
+    Raises:
+        StudyError: No group has such rounds, or statistics alone were kept.
+    """
+    seen = view(study)
+    jobs, groups = seen.jobs, seen.runs.set_index("run")["group"]
+    found = [
+        _of_run(mine).assign(group=groups[run])
+        for run, mine in jobs.groupby("run", sort=False)
+        if run in groups and _waits_for_all(mine)
+    ]
+    if not found:
+        raise StudyError(
+            "stragglers need rounds that wait for everyone, and this study has none; "
+            "see utilisation in `stalesim timeline`"
+        )
+    means = pd.concat(found).groupby(["group", "client"], sort=False).mean()
+    return means.reset_index()
+
+
+def most_waited_for(seen: View) -> Iterator[tuple[str, pd.DataFrame, float]]:
+    """Yields group, the clients that its rounds wait for most, and a round's seconds.
+
+    Of clients there are names, and `last` and `adds_s` of `stragglers`.
+    """
+    if not seen.is_whole:
+        return
+    try:
+        found = stragglers(seen)
+    except StudyError:
+        return
+    for group, mine in found.groupby("group", sort=False):
+        top = mine.sort_values(["adds_s", "last"], ascending=False)[:MOST]
+        top = top.loc[top["last"] > 0]
+        names = clients.names(seen.who(str(group)), top["client"])
+        yield str(group), top.assign(client=names), float(mine["round_s"].iloc[0])
+
+
+def tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yields the clients that rounds wait for most, with a sentence as the title."""
+    for group, top, seconds in most_waited_for(seen):
+        first = top.iloc[0]
+        rest = seconds - float(first["adds_s"])
+        frame = pd.DataFrame({"client": top["client"]})
+        frame["last in"] = [f"{share:.1%}" for share in top["last"]]
+        frame["adds (s)"] = [f"{each:.3g}" for each in top["adds_s"]]
+        without = f"without client {first['client']} {rest:.3g} s"
+        yield f"{group}: a round takes {seconds:.3g} s; {without}", frame
+
+
+def _waits_for_all(jobs: pd.DataFrame) -> bool:
+    done = jobs[jobs["outcome"] == "APPLIED"]
+    together = bool((done.groupby("commit").size() > 1).any())
+    fresh = bool((done["staleness"] == 0).all())
+    return together and fresh and not jobs["outcome"].isin(ENDS_BADLY).any()
+
+
+def _of_run(jobs: pd.DataFrame) -> pd.DataFrame:
+    done = jobs[jobs["outcome"] == "APPLIED"].sort_values(["commit", "arrived_time"])
+    rounds = done.groupby("commit", sort=False)
+    last = done[~done.duplicated("commit", keep="last")].set_index("commit")
+    begun, ended = rounds["read_time"].min(), rounds["applied_time"].max()
+    second = rounds["arrived_time"].nth(-2)
+    before = pd.Series(second.to_numpy(), done.loc[second.index, "commit"])
+    adds = (last["arrived_time"] - before).fillna(0.0)
+    everyone = np.unique(jobs["client"])
+    sums = adds.groupby(last["client"]).agg(["size", "sum"]).reindex(everyone)
+    sums = sums.fillna(0.0)
+    return pd.DataFrame(
+        {
+            "client": everyone,
+            "last": sums["size"].to_numpy() / len(last),
+            "adds_s": sums["sum"].to_numpy() / len(last),
+            "round_s": float((ended - begun).mean()),
+        }
+    )
