@@ -86,7 +86,14 @@ class Chained(HasStages, Algorithm):
 
     family: ClassVar[str] = "horizontal"
     protocols: ClassVar[tuple[str, ...]] = (
-        *("asynchronous", "t_synchronous", "synchronous", "cyclic", "centralised"),
+        *(
+            "asynchronous",
+            "t_synchronous",
+            "synchronous",
+            "cyclic",
+            "prescribed",
+            "centralised",
+        ),
         *("buffered", "collect", "routed"),
     )
 

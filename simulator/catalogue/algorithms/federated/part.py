@@ -266,7 +266,7 @@ class FedAsync(Federated):
     weight: AnyWeight = PolynomialWeight()
     """Weight of a contribution, by its staleness."""
 
-    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic", "prescribed")
 
     @cached_property
     def stages(self) -> tuple[StagePart, ...]:

@@ -480,7 +480,7 @@ class Mix(ServerPart):
     """
 
     kind: Literal["mix"] = "mix"
-    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic")
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "cyclic", "prescribed")
     mixing: Annotated[float, Field(gt=0, le=1)] = 0.6
     """alpha."""
 
