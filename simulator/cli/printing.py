@@ -1,6 +1,7 @@
 """Shows results: plans, closing tables, figures and claims."""
 
 import itertools
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -380,11 +381,13 @@ def show_claims(found: "pd.DataFrame") -> None:
         style = COLOURS.get(str(claim.verdict), "yellow")
         says = f": {_said(claim, several)}"
         verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
-        out.print(Text.assemble((verdict, style), says), soft_wrap=True)
-        out.say(
-            f"    {brief(claim.claim)}; {claim.measured}; {claim.replicates} "
-            f"replicates; {brief(claim.why)}"
+        out.print(Text.assemble((verdict, style), says))
+        reason = one_line(
+            f"{brief(claim.claim)}; {claim.measured}; {claim.replicates} replicates; "
+            f"{brief(claim.why)}"
         )
+        lines = textwrap.wrap(reason, out.width - 4, break_on_hyphens=False)
+        out.print(textwrap.indent("\n".join(lines), "    "))
     if len(found):
         out.print(EXPLAINED, style="dim")
 

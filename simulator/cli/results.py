@@ -191,10 +191,12 @@ def lint(
 
     Compares variants, and both sides of a claim: batches, samples per commit,
     evaluations, tuning. Finds laws without a mean, sweeps over laws of unequal means,
-    and rounds that wait for clients that have left. Exits with 1 if anything was found.
+    rounds that wait for clients that have left, and what `run` warns of. Exits with 1
+    if anything was found.
     """
     from ...analysis import linting
     from ..scenario.reading import place, read_any
+    from ..scenario.remarks import remarks
     from ..scenario.setting import BaseScenario
 
     found = 0
@@ -202,8 +204,12 @@ def lint(
         scenario = read_any(path)
         if not isinstance(scenario, BaseScenario):
             continue
-        for keys, text in linting.findings(scenario):
-            out.say(f"{place(path, keys)}: {'.'.join(map(str, keys))}: {text}")
+        lines = [
+            f"{place(path, keys)}: {'.'.join(map(str, keys))}: {text}"
+            for keys, text in linting.findings(scenario)
+        ]
+        for line in (*lines, *(f"{path}: {text}" for text in remarks(scenario))):
+            out.say(line)
             found += 1
     if found:
         raise SystemExit(FOUND)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..files.study import Study
     from ..scenario.scenario import Scenario
-    from ..scenario.setting import Varied
+    from ..scenario.setting import BaseScenario, Varied
 
 app = typer.Typer()
 
@@ -218,7 +218,7 @@ def replace(config: "Scenario", folder: Path) -> None:
 def warn(
     config: "Scenario", most: int | None = None, *, until_decided: bool = False
 ) -> None:
-    """Warns of doubts about a scenario, and of claims that cannot be decided.
+    """Says the remarks on a scenario, and warns of claims that cannot be decided.
 
     Args:
         config: Scenario to run.
@@ -228,10 +228,7 @@ def warn(
     Raises:
         UserError: No analysis can decide the claims.
     """
-    from ..scenario.remarks import remarks
-
-    for remark in remarks(config):
-        err.say(f"stalesim: warning: {remark}", style="yellow")
+    say_remarks(config)
     if not config.claims:
         return
     from ...analysis import claims
@@ -247,6 +244,16 @@ def warn(
         return
     for why in claims.undecidable(config):
         err.say(f"stalesim: warning: {why}; -s replicates=NUMBER", style="yellow")
+
+
+def say_remarks(config: "BaseScenario") -> None:
+    """Warns of entries that are hardly meant, and of a world without an end."""
+    from ...analysis import doubts
+    from ..scenario.remarks import remarks
+    from ..scenario.study import expand
+
+    for remark in (*remarks(config), *doubts.endless(expand(config))):
+        err.say(f"stalesim: warning: {remark}", style="yellow")
 
 
 SEVERAL = re.compile(rb"^(replicates|variants|sweep)\b", re.MULTILINE)
@@ -416,10 +423,8 @@ def timeline(
     """
     check_seconds(gantt)
     forms = formats(form, plots=plots)
-    from ...analysis import doubts
     from ..scenario.reading import read_any
     from ..scenario.setting import BaseScenario
-    from ..scenario.study import expand
 
     asked = [*(set_ or ()), *(["record=summary"] if summary else [])]
     config = read_any(scenario, asked)
@@ -431,8 +436,7 @@ def timeline(
             "out, or record everything"
         )
     if isinstance(config, BaseScenario):
-        for line in doubts.endless(expand(config)):
-            err.print(f"Note: {line}", style="yellow")
+        say_remarks(config)
     with playing(folder, config.name) as (folder, hear):
         study = recorder_of(config)(config, folder, hear)
     printing.close_world(study, gantt, forms)

@@ -1,11 +1,13 @@
 """Remarks on entries that are allowed in a scenario, but hardly meant."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from ..problem.capabilities import StoresEmbeddings
 from ..world.protocol_abilities import OwnSteps, Remarked
 from ..world.speeds import median_seconds
 from .scenario import Scenario
+from .setting import BaseScenario
 from .study import BASE, Run, expand
 
 UNITS = {
@@ -24,36 +26,40 @@ TOGETHER = (
 )
 
 
-def remarks(scenario: Scenario) -> list[str]:
+def remarks(scenario: BaseScenario) -> list[str]:
     """Returns remarks for the author before a scenario is run, a line each."""
-    found: dict[str, None] = {}
-    if scenario.engine.mode == "batched":
-        found[TOGETHER] = None
     # Replicates differ in nothing that is looked at here.
     runs = expand(scenario.model_copy(update={"replicates": 1}))
-    found |= dict.fromkeys([*_alike(runs), *_work_without_time(runs)])
-    for run in runs:
-        found |= dict.fromkeys([*run.scenario.biases(), *_by_number(run.scenario)])
-        found |= dict.fromkeys(_without_effect(run.scenario))
-        every, stop = run.scenario.evaluate.every, run.scenario.stop
-        for key, unit in UNITS.items():
-            period, end = getattr(every, key), getattr(stop, key)
-            if period is not None and end is not None and period > end:
-                whose = "runs" if run.variant == BASE else f"those of {run.variant}"
-                line = (
-                    f"evaluate.every.{key} is {period:g} {unit}, but {whose} end at "
-                    f"{end:g}: they are evaluated at their beginning and end alone"
-                )
-                found[line] = None
-        there = run.scenario.num_workers
-        cadence = run.scenario.protocol.cadence(there, there)
-        if (needed := cadence.contributions_per_commit) > there:
-            found[
-                f"a commit of {run.variant} takes {needed:,} contributions, but there "
-                f"are {there:,} clients: it has several of some"
-            ] = None
+    lines = [_alike(runs), *map(_of_world, runs)]
+    if isinstance(scenario, Scenario):
+        together = [TOGETHER] if scenario.engine.mode == "batched" else []
+        lines += [together, _work_without_time(runs), *map(_of_learning, runs)]
+    found = [*dict.fromkeys(chain.from_iterable(lines))]
     more = len(found) - MOST
-    return [*found][:MOST] + ([f"{more:,} more remarks like these"] if more > 0 else [])
+    return found[:MOST] + ([f"{more:,} more remarks like these"] if more > 0 else [])
+
+
+def _of_learning(run: Run) -> Iterator[str]:
+    """Yields lines on the method, the data and the evaluation of a run."""
+    scenario: Scenario = run.scenario
+    algorithm, protocol = scenario.algorithm, scenario.protocol
+    yield from scenario.biases()
+    yield from _by_number(scenario)
+    stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
+    if stores and protocol.traits.common_batch and not protocol.traits.pooled:
+        yield (
+            f"parties upload the common batch alone with the protocol "
+            f"{protocol.kind}: write algorithm.upload: batch there"
+        )
+    for key, unit in UNITS.items():
+        period = getattr(scenario.evaluate.every, key)
+        end = getattr(scenario.stop, key)
+        if period is not None and end is not None and period > end:
+            whose = "runs" if run.variant == BASE else f"those of {run.variant}"
+            yield (
+                f"evaluate.every.{key} is {period:g} {unit}, but {whose} end at "
+                f"{end:g}: they are evaluated at their beginning and end alone"
+            )
 
 
 def _by_number(scenario: Scenario) -> Iterator[str]:
@@ -92,14 +98,15 @@ def _alike(runs: list[Run]) -> Iterator[str]:
         )
 
 
-def _without_effect(scenario: Scenario) -> Iterator[str]:
+def _of_world(run: Run) -> Iterator[str]:
     """Yields lines on entries by which clients work otherwise than they seem to."""
-    algorithm, protocol = scenario.algorithm, scenario.protocol
-    stores = isinstance(algorithm, StoresEmbeddings) and not algorithm.uploads_batch
-    if stores and protocol.traits.common_batch and not protocol.traits.pooled:
+    scenario: BaseScenario = run.scenario
+    protocol, there = scenario.protocol, scenario.num_workers
+    needed = protocol.cadence(there, there).contributions_per_commit
+    if needed > there:
         yield (
-            f"parties upload the common batch alone with the protocol "
-            f"{protocol.kind}: write algorithm.upload: batch there"
+            f"a commit of {run.variant} takes {needed:,} contributions, but there are "
+            f"{there:,} clients: it has several of some"
         )
     clients, n = scenario.clients, scenario.num_clients
     if clients is None or scenario.replays:

@@ -374,3 +374,13 @@ def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
     assert "p: exact sign test, corrected" in shown.getvalue()
     printing.show_claims(pd.DataFrame([claim, {**claim, "origin": "paper"}]))
     assert "holds: a is faster (own)\n" in shown.getvalue()
+
+
+def test_reasons_of_verdicts_fill_lines(terminal: io.StringIO) -> None:
+    claim = {"verdict": "holds", "at": "", "origin": "own", "replicates": 6}
+    long = "asynchronous-with-a-bound is faster than the others " * 3
+    claim |= dict.fromkeys(("says", "claim", "measured", "why"), long)
+    printing.show_claims(pd.DataFrame([claim]))
+    assert "asynchronous-with-a-bound" in shown_words(terminal)
+    said = terminal.getvalue().splitlines()
+    assert all(line.startswith("    async") or len(line) > 60 for line in said[3:4])

@@ -25,6 +25,7 @@ A table of durations alone has `seconds` in place of all times: a client's jobs 
 each other in the order of the file or, with `round`, begin when the round before ended.
 """
 
+import warnings
 from collections.abc import Hashable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,7 @@ from jaxtyping import Bool, Float, Int
 from ...catalogue.protocols.asynchronous import Asynchronous
 from ...catalogue.protocols.buffered import Buffered
 from ...catalogue.protocols.synchronous import Synchronous
+from ...files.study import StudyWarning
 from ...files.timeline import Outcome
 from ...parts.errors import DataError, UserError, shown, suggestion
 from ...timelines.logs import LogTable
@@ -58,6 +60,13 @@ PRESETS = {"pai": {"client": "worker", "round": "time", "seconds": "batch_time_n
 `pai`: mini-batch times of Alibaba's PAI (clusterdata, cluster-trace-gpu-v2020,
 mini-batch-time), in thousandths of the longest of the job.
 """
+
+SYNONYMS = {
+    "client": "client_id worker worker_id rank node node_id device device_id",
+    "read_time": "start start_time started begin begin_time",
+    "arrived_time": "end end_time ended finish finish_time finished",
+}
+"""Common names of the columns that a log needs."""
 
 
 class ClientLog(NamedTuple):
@@ -133,7 +142,9 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
     """
     path = Path(log)
     table = LogTable(path)
-    if columns:
+    if columns is None:
+        _rename(table)
+    elif columns:
         _choose(table, columns)
     if "client" in table.frame:
         nested = table.frame["client"].map(lambda name: not isinstance(name, Hashable))
@@ -172,6 +183,21 @@ def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
             )
     found = {here: table.frame[name] for here, name in columns.items()}
     table.frame = table.frame[[]].assign(**found)
+
+
+def _rename(table: LogTable) -> None:
+    """Reads each common name as ours where the log has one of them and not ours."""
+    known = {str(name).casefold(): name for name in table.frame.columns}
+    found: dict[object, str] = {}
+    for ours, words in SYNONYMS.items():
+        there = known.keys() & words.split()
+        if len(there) == 1 and ours not in known:
+            found[known[there.pop()]] = ours
+    if found:
+        table.frame = table.frame.rename(columns=found)
+        pairs = ", ".join(f"{name} as {ours}" for name, ours in found.items())
+        note = f"{table.path}: columns are read by common names: {pairs}"
+        warnings.warn(f"{note}; --columns sets others", StudyWarning, stacklevel=3)
 
 
 def _timed(table: LogTable) -> int:

@@ -14,7 +14,8 @@ from stalesim.simulator.extras.logs import page
 from stalesim.simulator.extras.logs.reading import columns_of, read_log
 from stalesim.simulator.extras.logs.timelines import import_log
 from stalesim.simulator.extras.logs.worlds import play_like, world_of
-from stalesim.simulator.parts.errors import UserError
+from stalesim.simulator.files.study import StudyWarning
+from stalesim.simulator.parts.errors import DataError, UserError
 from stalesim.simulator.scenario.reading import loads_any, read_any
 from stalesim.simulator.studies.saved import record
 
@@ -252,6 +253,18 @@ def test_others_columns_are_mapped(tmp_path: Path) -> None:
         read_log(other, columns_of("client=cit"))
     with pytest.raises(UserError, match=r"pairs such as client=cid"):
         columns_of("flower")
+
+
+def test_common_names_of_columns_are_read_and_said(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("Worker,start,finished\na,0,2\nb,1,4\n")
+    said = "Worker as client, start as read_time, finished as arrived_time; --columns"
+    with pytest.warns(StudyWarning, match=said):
+        read = read_log(log)
+    assert (read.labels, read.times["arrived_time"].tolist()) == (["a", "b"], [2, 4])
+    log.write_text("worker,rank,read_time,arrived_time,end\na,0,0,2,2\n")
+    with pytest.raises(DataError, match="must have the column client, but has worker"):
+        read_log(log)
 
 
 def test_mini_batch_times_of_pai_are_rounds(tmp_path: Path) -> None:
