@@ -69,6 +69,28 @@ class LogTable:
             ) from None
         return found.astype(np.float64).to_numpy(na_value=np.nan)
 
+    def seconds(self, name: str) -> Float64[np.ndarray, " n"]:
+        """Returns a column of times in seconds, NaN where there is none.
+
+        Dates by ISO 8601, with a zone each or none at all, are seconds since 1970;
+        without a zone a change of the clocks is not known.
+        """
+        import pandas as pd
+
+        column = self.frame[name]
+        if not pd.api.types.is_datetime64_any_dtype(column):
+            found = self.numbers(name)
+            if pd.api.types.is_numeric_dtype(column) or np.isfinite(found).any():
+                return found
+        dates = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+        zoned = column.astype("string").str.contains(r":.*(?:Z|[+-]\d\d:?\d\d)$")
+        bare = (dates.notna() & ~zoned.fillna(False)).to_numpy(bool)
+        if not bare.all():
+            what = f"must have a zone in {name}, as other rows have"
+            self.refuse(bare, what, name, "add it, for example Z or +02:00")
+        since = dates - pd.Timestamp(0, tz="UTC")
+        return since.dt.total_seconds().to_numpy(np.float64)
+
     def refuse(self, wrong: object, what: str, name: str, remedy: str) -> None:
         """Refuses the first wrong row, with its value in a column.
 

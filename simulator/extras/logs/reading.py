@@ -4,8 +4,9 @@ A log is a CSV, JSON Lines or Parquet file with a row per job and the columns
 
 - `client`: a number from 1, or any label; clients are numbered from 1 in the order of
   their labels, which the table `clients` keeps;
-- `read_time`, `arrived_time`: seconds at which the client read the model and at which
-  its update reached the server (for a lost one: at which it was abandoned);
+- `read_time`, `arrived_time`: seconds, or dates by ISO 8601, at which the client read
+  the model and at which its update reached the server (for a lost one: at which it was
+  abandoned);
 - `begun_time`, `computed_time`, `sent_time` (optional): beginning and end of computing,
   beginning of the upload;
 - `outcome` (optional): `applied` (the default), `lost` or `rejected`;
@@ -239,9 +240,9 @@ def _checked(table: LogTable) -> "pd.DataFrame":
     for name in TIMES:
         if name not in frame:
             continue
-        seconds = table.numbers(name)
+        seconds = table.seconds(name)
         wrong = ~np.isfinite(seconds)
-        what = f"must have a finite number of seconds as {name}"
+        what = f"must have a finite number of seconds, or a date, as {name}"
         refuse(wrong, what, name, "correct or remove the row")
         table.refuse_units(seconds, name)
         frame[name] = seconds
@@ -304,7 +305,7 @@ def _check_commits(frame: "pd.DataFrame", table: LogTable) -> None:
     if "applied_time" not in frame:
         frame["applied_time"] = frame.groupby("commit")["arrived_time"].transform("max")
         return
-    time = table.numbers("applied_time")
+    time = table.seconds("applied_time")
     table.refuse_units(time, "applied_time")
     early = applied & ~(np.isfinite(time) & (time >= frame["arrived_time"]))
     what = "must have applied_time at or after arrived_time"
