@@ -34,6 +34,9 @@ class Synchronous(Protocol):
     """Virtual seconds after which a round ends with those who have arrived. It never
     ends an empty round, which then lasts until the first arrival; all that arrive at
     that instant count."""
+    least: Annotated[int, Field(ge=1)] = 1
+    """Arrivals without which a deadline ends no round; it then ends with the last of
+    them (a goal, a least number and a time, as in OpenFL's cut-off)."""
     deadline_by: Annotated[Deadline, AnyPart("deadlines")] | None = None
     """Rule by which the deadline follows from arrivals, in place of `deadline`."""
     wait_for: Scheduled | None = None
@@ -53,6 +56,16 @@ class Synchronous(Protocol):
             raise LocatedError(
                 "deadline_by must be left out with deadline, which it replaces; "
                 "remove one of them",
+            )
+        if self.least > 1 and self.deadline is None and self.deadline_by is None:
+            raise LocatedError(
+                f"least must be with a deadline, got {self.least} without; remove it, "
+                f"or take wait_for",
+            )
+        if self.wait_for is not None and self.least > fewest(self.wait_for):
+            raise LocatedError(
+                f"least must be at most wait_for, with which a round ends, got "
+                f"{self.least} and {fewest(self.wait_for)}; exchange them",
             )
         if self.late is not None and not self._ends_early:
             raise LocatedError(
@@ -106,14 +119,15 @@ class Synchronous(Protocol):
                 "'synchronous', whose rounds select their own clients; remove it",
             )
         refuse_more_than(n, "wait_for", self.wait_for and most(self.wait_for))
+        refuse_more_than(n, "least", self.least)
 
     def play(self, world: World, recorder: Recorder) -> None:
         """Starts the rounds; a row names its clients in their own order.
 
         A round selects everyone, or as many as the scenario's selection has in flight.
         It ends when `wait_for` of them, or all that the server still waits for, have
-        arrived, or at its deadline with the arrivals so far. It never ends with none:
-        an overdue round ends after the instant of its first arrival, with all of it.
+        arrived, or at its deadline with the arrivals so far. With fewer than `least` it
+        ends after the instant in which they are as many, with all of it.
         Late clients are stopped, or rejected on arrival, and may then be selected
         again. A client whose job is lost begins it again as soon as it is back. The
         server waits for a departed client until the timeout.
@@ -210,7 +224,7 @@ class _Rounds:
         self._arrived.append(client)
         if self._watch is not None:
             self._watch.arrived(took)
-        if self._overdue:
+        if self._overdue and len(self._arrived) >= self._config.least:
             self._end_after(0)
         self._end_if_complete()
 
@@ -234,7 +248,7 @@ class _Rounds:
     def _deadline(self, round_: int) -> None:
         if round_ == self._round:
             self._overdue = True
-            if self._arrived:
+            if len(self._arrived) >= self._config.least:
                 self._commit()
 
     def _end_if_complete(self) -> None:

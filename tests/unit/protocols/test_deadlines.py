@@ -85,3 +85,29 @@ def test_all_of_the_instant_that_ends_an_overdue_round_count(
     np.testing.assert_allclose(rows.time, np.arange(1, 40 // length + 1) * length)
     on_time = jobs.outcome[jobs.client < 3]
     assert set(on_time.tolist()) == {Outcome.APPLIED, Outcome.IN_FLIGHT}
+
+
+@pytest.mark.parametrize("least", [1, 3, K])
+def test_a_deadline_waits_for_the_least_number(least: int) -> None:
+    """A round takes the deadline, or as long as its `least`-th arrival."""
+    clients = Clients.model_validate({"compute": {"law": "expon"}, "number": K})
+    protocol = Synchronous(deadline=0.5, least=least, late="stop")
+    rows, *_ = everything(played(protocol, clients, K, SEED, commits=ROUNDS))
+    streams = Streams(SEED)
+    drawn = [streams.uniforms(Purpose.COMPUTE, c, 0, ROUNDS) for c in range(K)]
+    took = np.sort(-np.log1p(-np.array(drawn)), axis=0)
+    lasts = np.clip(np.maximum(took[least - 1], 0.5), None, took[-1])
+    np.testing.assert_allclose(rows.time, np.cumsum(lasts), rtol=1e-12)
+    assert ((rows.worker != NO_WORKER).sum(1) >= least).all()
+
+
+def test_a_least_number_that_never_comes_ends_with_all_who_can() -> None:
+    """Two of four clients are left: both are a round, and nobody waits for ever."""
+    clients = Clients.model_validate(
+        {"number": 4, "compute": {"law": "expon"}, "leave": [99, 99, 3, 3]}
+    )
+    protocol = Synchronous(deadline=1, least=3, late="stop", timeout=1)
+    rows, *_ = everything(played(protocol, clients, 4, SEED, time=30))
+    late = rows.time > 6
+    assert late.sum() > 5
+    assert {(w != NO_WORKER).sum() for w in rows.worker[late]} == {2}
