@@ -93,6 +93,9 @@ def random_world(seed: int) -> RolloutOptions:
         generation["retry_length"] = "redrawn"
     if r.random() < 0.25:
         generation["most_tokens"] = 500
+    able = generation["complete"] and mode != "abort" and slots * machines >= group
+    if able and random.Random(-seed).random() < 0.3:  # others stay as they were
+        generation["admit"] = "group"
     stop: dict[str, Any] = r.choice(
         [{"steps": 12}, {"samples": 10 * batch}, {"time": 12 * mean}]
     )
@@ -110,6 +113,7 @@ def twin_options(world: RolloutOptions) -> dict[str, Any]:
         "speeds": g.speeds(),
         "group": g.group,
         "complete": g.complete,
+        "by_group": g.admit == "group",
         "level": g.max_async_level,
         "retry_length": g.retry_length,
         "order": q.order,

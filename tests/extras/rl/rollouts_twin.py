@@ -23,7 +23,9 @@ class World:
         self.now = 0.0
         self.log: list[Bag] = []
         self.steps: list[Bag] = []
-        self.slots = [Bag(sample=None, holds=None) for _ in range(self.o.slots)]
+        self.slots = [
+            Bag(sample=None, holds=None, kept=None) for _ in range(self.o.slots)
+        ]
         self.to_repeat: list[tuple[int, int, int, int]] = []
         self.num_fresh = self.num_groups = self.credit = 0
         self.lengths: dict[tuple[int, int], float] = {}
@@ -122,10 +124,19 @@ class World:
             self.num_groups += 1
         return self.last_group, prompt, member, 0
 
+    def idle(self) -> list[Bag]:
+        nothing = (None, None, None)
+        return [s for s in self.slots if (s.sample, s.holds, s.kept) == nothing]
+
     def begin_samples(self) -> None:
         for slot in self.slots:
-            if slot.sample is None and slot.holds is None:
+            if slot in self.idle():
                 if self.frozen() or self.pending is not None:
+                    return
+                member = self.num_fresh % self.o.group
+                if self.to_repeat:
+                    member = self.to_repeat[0][2]
+                if self.o.by_group and member == 0 and len(self.idle()) < self.o.group:
                     return
                 found = self.may_begin()
                 if found is None:
@@ -163,6 +174,7 @@ class World:
         slot = self.slots[sample.slot]
         self.give(sample, sample.length - sample.made)
         sample.finish_time, slot.sample = self.now, None
+        slot.kept = sample.group if self.o.by_group else None
         ready: list[Bag] = []
         if not self.o.complete:
             ready = [sample]
@@ -171,6 +183,9 @@ class World:
             done = [s for s in mine if s.finish_time is not None]
             if len(done) == self.o.group:
                 ready = done
+                for other in self.slots:
+                    if other.kept == sample.group:
+                        other.kept = None
         if ready and self.o.full == "wait" and self.is_full():
             slot.holds = ready
             self.held.append((slot, ready))

@@ -169,3 +169,18 @@ def test_budgets_bound_what_is_under_way_and_its_staleness(
     assert (started - 16 * ended).max() == 16 * budget
     age = (samples["step"] - 1 - samples["start_version"])[samples["step"] > 0]
     assert age.max() == interval * (2 + threshold) - 2
+
+
+@pytest.mark.parametrize(("admit", "rate"), [("sample", 1.938), ("group", 0.628)])
+def test_groups_that_hold_their_slots_make_a_third(admit: str, rate: float) -> None:
+    """AReaL's default, PR 1722: samples a second by an event loop of the review's."""
+    world = made(
+        generation={
+            **{"slots": 64, "group": 8, "seconds_per_token": 0.02, "admit": admit},
+            "tokens": {"law": "lognorm", "s": 1, "scale": 1000},
+        },
+        trainer={"samples": 64, "step": {"law": "constant", "value": 0}},
+        stop={"samples": 40_000},
+    )
+    found = play(world, 1)
+    assert 40_000 / found.end_time == pytest.approx(rate, rel=0.02)

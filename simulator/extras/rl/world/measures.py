@@ -81,6 +81,7 @@ def _is_free(world: RolloutOptions) -> bool:
         weights.mode == "in_place"
         and not weights.seconds.check(1, "weights.seconds").any()
         and generation.max_async_level is None
+        and generation.admit == "sample"
         and (queue.capacity is None or queue.full == "drop_oldest")
         and queue.dropped == "lost"
     )

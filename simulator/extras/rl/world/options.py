@@ -64,6 +64,10 @@ class Generation(Config):
     complete: bool = True
     """Whether a group enters the queue as a whole, when its last sample is finished; a
     partial one enters sample by sample."""
+    admit: Literal["sample", "group"] = "sample"
+    """What a free slot takes: the next sample; or a whole group is begun once there are
+    slots for it, and they are free again when its last sample is finished (AReaL's
+    default), which makes far fewer samples where lengths vary."""
     max_async_level: Annotated[int, Field(ge=0)] | None = None
     """Batches by which starts may lead the trainer (pacing): 0 is synchronous. It
     bounds staleness only with `order: in_order`, where no sample is overtaken. By
@@ -256,6 +260,18 @@ def check_rollouts(world: RolloutOptions) -> None:
             f"generation.slots must be at most {MOST_SLOTS:,} on all machines, got "
             f"{generation.num_slots:,}; take fewer"
         )
+    if generation.admit == "group":
+        least = generation.group
+        if not generation.complete or world.weights.mode == "abort":
+            raise LocatedError(
+                "generation.admit must be sample with complete: false or weights.mode: "
+                "abort, which let go of single samples, got 'group'; change one of them"
+            )
+        if generation.num_slots < least:
+            raise LocatedError(
+                f"generation.slots must be at least generation.group ({least}) with "
+                f"admit: group, got {generation.num_slots}; raise it"
+            )
     generation.speeds()
     _check_laws(world)
     whole = generation.group if generation.complete else 1

@@ -67,6 +67,7 @@ class SlotEvents(ABC):
         generation = world.generation
         self._machines, self._speeds = generation.machines, generation.speeds()
         self._size, self._complete = generation.group, generation.complete
+        self._by_group = generation.admit == "group"
         self._redraws = generation.retry_length == "redrawn"
         self._counts_tokens = world.trainer.samples is None
         self._queue = SampleBuffer(world.queue, world.trainer)
@@ -129,12 +130,20 @@ class SlotEvents(ABC):
             self._anchor, self._pace = (self.now, self._work), pace
 
     def _begin(self) -> None:
-        while self._free and not (self._paused or self._drains):
+        while self._has_room and not (self._paused or self._drains):
             found = self._next_sample()
             if found is None:
                 break
             self._start(heappop(self._free), *found)
         self._set_pace()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether a slot is free, or enough of them where a group begins."""
+        if not self._by_group:
+            return bool(self._free)
+        member = self._again[0][2] if self._again else self._fresh % self._size
+        return len(self._free) >= (1 if member else self._size)
 
     def _next_sample(self) -> tuple[int, int, int, int] | None:
         """Returns group, prompt, member and attempt of the next sample, if it may."""
@@ -176,12 +185,16 @@ class SlotEvents(ABC):
     def _finish(self, sample: Rollout) -> None:
         self._end(sample, sample.length)
         samples = self._ready(sample)
+        free = [sample.slot]
+        if self._by_group:
+            free = [each.slot for each in samples]
         if samples and not self._queue.has_room:
             self._blocked.append((samples, sample.slot))
-        else:
-            if samples:
-                self._enter(samples)
-            heappush(self._free, sample.slot)
+            free.remove(sample.slot)
+        elif samples:
+            self._enter(samples)
+        for slot in free:
+            heappush(self._free, slot)
         self._drained()
 
     def _ready(self, sample: Rollout) -> list[Rollout]:
