@@ -176,7 +176,10 @@ def test_groups_that_hold_their_slots_make_a_third(admit: str, rate: float) -> N
     """AReaL's default, PR 1722: samples a second by an event loop of the review's."""
     world = made(
         generation={
-            **{"slots": 64, "group": 8, "seconds_per_token": 0.02, "admit": admit},
+            "slots": 64,
+            "group": 8,
+            "seconds_per_token": 0.02,
+            "admit": admit,
             "tokens": {"law": "lognorm", "s": 1, "scale": 1000},
         },
         trainer={"samples": 64, "step": {"law": "constant", "value": 0}},
