@@ -345,41 +345,34 @@ def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None
 
 def show_verdicts(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, a line each; `show_claims` shows the reasons."""
-    from ...analysis.claims.findings import number
+    from ...analysis.claims.findings import number, sentences
     from ...analysis.claims.verdict import PRINTED
 
     table = Table.grid(padding=(0, 2))
     for narrow in (True, False, True, True):
         table.add_column(no_wrap=narrow, overflow="fold")
-    rows: Any = found.itertuples()
-    several = len({*found["origin"]}) > 1
-    for claim in rows:
+    rows: Any = zip(found.itertuples(), sentences(found), strict=True)
+    for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
         measured = number(claim.measured).replace(" times", "x")
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
-        says = _said(claim, several)
+        says = one_line(brief(said))
         table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
     if len(found):
         out.print("", table, sep="\n")
         out.print(EXPLAINED, style="dim")
 
 
-def _said(claim: Any, several: bool) -> str:
-    whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
-    at = f" at {claim.at}" if claim.at else ""
-    return f"{one_line(brief(claim.says))}{at}{whose}"
-
-
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
+    from ...analysis.claims.findings import sentences
     from ...analysis.claims.verdict import PRINTED
 
-    rows: Any = found.itertuples()
-    several = len({*found["origin"]}) > 1
-    for claim in rows:
+    rows: Any = zip(found.itertuples(), sentences(found), strict=True)
+    for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
-        says = f": {_said(claim, several)}"
+        says = f": {one_line(brief(said))}"
         verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
         out.print(Text.assemble((verdict, style), says))
         reason = one_line(
