@@ -137,6 +137,7 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
         brief: Whether columns without room, and client groups, are left out.
     """
     from ...analysis import claims, escapes, legend, staleness, tables
+    from ...analysis.facts import worded
     from ...analysis.frames import titled
 
     name, results = titled(study.manifest), tables.results(study, at)
@@ -149,15 +150,17 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
         err.say(f"stalesim: warning: {warning}", style="yellow")
     idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
     if idle:
+        update = worded(study.manifest, "server update")
         err.say(
-            f"stalesim: warning: {counted(len(idle), 'run')} without a server update, "
+            f"stalesim: warning: {counted(len(idle), 'run')} without a {update}, "
             f"so nothing was learned ({_named(idle[0]['label'])}: "
             f"{idle[0]['stop_reason']}); commit sooner, or stop later",
             style="yellow",
         )
     show_choices(study)
     if not brief and len(divided := staleness.divided(study)):
-        show_table(f"{name}: staleness (server updates)", divided)
+        title = worded(study.manifest, "staleness (server updates)")
+        show_table(f"{name}: {title}", divided)
     show_verdicts(claims.evaluate(study))
 
 
@@ -259,6 +262,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
         forms: Formats of its figures; none are drawn in none.
     """
     from ...analysis import doubts, worlds
+    from ...analysis.facts import worded
 
     report = worlds.report_of(study.manifest)
     seen = report.view(study)
@@ -273,7 +277,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
         if run["replicate"] == 0:
             out.say(
                 f"{_named(run['label'])}{which}: "
-                f"{counted(run['commits'], 'server update')}, "
+                f"{counted(run['commits'], worded(study.manifest, 'server update'))}, "
                 f"{counted(run['contributions'], 'client update')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
