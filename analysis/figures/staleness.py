@@ -102,7 +102,7 @@ def staleness_histogram(
         after = ", after the start" if steady else ""
         label = worded(study.manifest, style.STALENESS[quantity])
         figure.supxlabel(label + after, fontsize=middle)
-        figure.supylabel("Density (per commit)", fontsize=middle)
+        figure.supylabel(style.SHARE, fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if steady:
             handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from stalesim.analysis import frames, speeds, timelines
-from stalesim.analysis.figures import gantt
+from stalesim.analysis.figures import gantt, style
 from stalesim.analysis.laws import means
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import drawing, measures
@@ -384,7 +384,7 @@ def test_bars_wider_than_a_unit_of_staleness_say_what_they_show() -> None:
     shares, edges, _ = stairs.get_data()
     assert np.diff(edges).max() > 1  # a bar has one of 21 equal shares for each unit
     np.testing.assert_allclose(shares, 1 / 21)
-    assert figure.get_supylabel().endswith("per unit of staleness")
+    assert figure.get_supylabel().startswith(style.SHARE)
 
 
 def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> None:
