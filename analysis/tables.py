@@ -133,8 +133,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
 def updates(study: Study) -> str:
     """Returns the column of versions: without a server, they are the workers'."""
-    alone = all(facts.of(run).get("averages") for run in study.manifest["runs"])
-    return "worker updates" if alone else "commits"
+    return "worker updates" if facts.are_workers(study.manifest) else "commits"
 
 
 def brief(table: pd.DataFrame) -> pd.DataFrame:

@@ -292,6 +292,19 @@ def number(measured: str) -> str:
     return re.sub(r"^((?:at (?:least|most) )?\d[\d.e+-]*)", r"\1 times", found)
 
 
+def sentences(found: pd.DataFrame) -> list[str]:
+    """Returns what each claim says, with its point and, where these differ, origin.
+
+    Claims in the same words name what they compare.
+    """
+    says, at, origin = found["says"], found["at"], found["origin"]
+    alike = found.duplicated(["says", "at", "origin"], keep=False)
+    others = (origin != "paper") & (len({*origin}) > 1)
+    point = (" at " + at).where(at != "", "")
+    compared = (" (" + found["claim"] + ")").where(alike, "")
+    return (says + point + compared + (" (" + origin + ")").where(others, "")).tolist()
+
+
 def all_decided(study: Study) -> bool:
     """Says whether every claim of a study holds or does not hold."""
     return not evaluate(study)["verdict"].isin(UNDECIDED).any()

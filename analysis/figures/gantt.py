@@ -165,8 +165,7 @@ def staleness(
             axes.set_title(f"{style.text(group)}\n{said}".lstrip("\n"), fontsize=8)
         for axes in every[-columns:]:
             axes.set_xlabel(style.STALENESS["contribution"], fontsize=8)
-        label = "Share of client updates after the start,\nper unit of staleness"
-        figure.supylabel(label, fontsize=9, ma="center")
+        figure.supylabel(f"{style.SHARE},\nafter the start", fontsize=9, ma="center")
         handles = [Line2D([], [], color=style.INK, ls=":", label="mean")]
         known = [(laws.get(group), means.get(group)) for group in histograms]
         if any(law is not None for law, _ in known):

@@ -13,6 +13,7 @@ from matplotlib.legend import Legend
 
 from ...simulator.files.study import metric_of_study
 from ...simulator.scenario.study import BASE
+from ..facts import worded
 from ..frames import Study, accounts, data_sets, described, runs, swept_keys
 from . import style
 
@@ -164,6 +165,7 @@ def arms(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def axis(study: Study, counted: str) -> tuple[str, float]:
     """Returns label and scale of a counted quantity; privacy names its accounting."""
     label, scale = style.axis(counted)
+    label = worded(study.manifest, label)
     told = accounts(study).values() if counted == "epsilon" else ()
     known = {(entry["accountants"][0], entry["delta"]) for entry in told}
     if len(known) == 1:

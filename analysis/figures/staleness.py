@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...simulator.files.study import StudyError
 from .. import clients, staleness
+from ..facts import worded
 from ..frames import Study, groups, runs
 from ..statistics import short
 from . import facets, layout, style
@@ -99,8 +100,9 @@ def staleness_histogram(
             words = draw_histogram(axes, frame, color, mean, law and law(client))
             axes.set_title(f"{style.text(name, 26)}\n{words}", fontsize=small)
         after = ", after the start" if steady else ""
-        figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
-        figure.supylabel("Density (per commit)", fontsize=middle)
+        label = worded(study.manifest, style.STALENESS[quantity])
+        figure.supxlabel(label + after, fontsize=middle)
+        figure.supylabel(style.SHARE, fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if steady:
             handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))

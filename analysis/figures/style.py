@@ -114,6 +114,8 @@ STALENESS = {
 }
 """Labels of staleness, by `quantity` of its table."""
 
+SHARE = "Share per unit of staleness"
+
 
 class Look(NamedTuple):
     """Colour and line style of a group, the same in every figure of a study."""

@@ -10,6 +10,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from ...simulator.files.study import StudyError
 from ..clients import GROUP, groups
+from ..facts import worded
 from ..frames import Study, joined
 from ..frames import groups as groups_of_runs
 from ..staleness import histogram, stale_groups
@@ -137,7 +138,8 @@ def _draw(
             (line,) = axes.plot(*tail(frame), drawstyle="steps-pre", **look._asdict())
             handles[name] = line
         axes.set_title(style.text(title, 36))
-    label = style.STALENESS["embedding" if embeddings else "contribution"]
+    quantity = "embedding" if embeddings else "contribution"
+    label = worded(study.manifest, style.STALENESS[quantity])
     for axes in every[-columns:]:
         axes.set_xlabel(label.replace(" of ", "\nof ") if number > 1 else label)
     for axes in every[::columns]:

@@ -6,7 +6,7 @@ from ...simulator.files.study import MACHINE
 from ...simulator.parts.errors import counted, ranges
 from ...simulator.scenario.grid import REPLICATES, ZIPPED
 from .. import facts
-from ..facts import Entry
+from ..facts import Entry, worded
 from . import world
 from .repeating import sessions
 from .runs import ended
@@ -30,9 +30,10 @@ def experimentation(manifest: Entry) -> list[Item]:
         f"Terminating: a run begins at virtual time 0 with no job under way, and ends "
         f"{_end(scenario)}. Warm-up: none; everything from time 0 on is recorded."
     )
+    updates = worded(manifest, "server updates")
     lengths = [
         ("time", span((run["virtual_s"] for run in done), "virtual s")),
-        ("server updates", span((run["commits"] for run in done), "server updates")),
+        (updates, span((run["commits"] for run in done), updates)),
     ]
     planned = scenario.get("replicates", 1)
     numbers = span(Counter(run["label"] for run in done).values(), "of them ended")

@@ -11,7 +11,7 @@ from ...simulator.files.study import is_world, metric_of_study
 from ...simulator.parts import attached
 from ...simulator.parts.errors import TAGS, counted, documented_key
 from .. import facts, worlds
-from ..facts import Entry
+from ..facts import Entry, worded
 from ..frames import data_sets
 from ..statistics import MEDIANS
 from . import execution, world
@@ -53,7 +53,7 @@ def objectives(manifest: Entry) -> list[Item]:
         aims.append(f"{counted(claims, 'claim')} to check.")
     rows = [(key, listed(values)) for key, values in swept(runs).items()]
     outputs: tuple[list[str], Rows] = (
-        ([worlds.report_of(manifest).OUTPUTS], [])
+        ([worded(manifest, worlds.report_of(manifest).OUTPUTS)], [])
         if is_world(manifest)
         else _outputs(manifest)
     )
@@ -74,7 +74,8 @@ def _outputs(manifest: Entry) -> tuple[list[str], Rows]:
         if known:
             text = f"{known.meaning} ({unit}{known.direction})"
         rows.append((str(metric), text))
-    rows.append(("staleness", "server updates between a read and its use"))
+    meaning = worded(manifest, "server updates between a read and its use")
+    rows.append(("staleness", meaning))
     periods = scenario["evaluate"]["every"].items()
     every = ", ".join(f"{v:g} {UNITS.get(unit, unit)}" for unit, v in periods if v)
     text = (

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -11,8 +12,9 @@ from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
 from .. import choices, claims, legend, speeds, staleness, tables, worlds
-from ..claims.findings import number
+from ..claims.findings import number, sentences
 from ..claims.verdict import PRINTED
+from ..facts import worded
 from ..figures import report as study_report
 from ..files import write_text
 from ..frames import first_metric, titled
@@ -99,6 +101,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
     if len(found):
         found = found.replace({"verdict": PRINTED})
         found["number"] = found["measured"].map(number)
+        found["says"] = sentences(found)
     sentence, complete = runs.status(manifest)
     troubled, under_way = runs.troubled(manifest), runs.under_way(study)
     scenario = yaml_of(manifest["scenario"])
@@ -148,11 +151,12 @@ def _tables(study: Study) -> Iterator[dict[str, object]]:
     if notes := choices.notes(study):
         yield _table(choices.TITLE.capitalize(), choices.table(study), notes)
     if (fast := speeds.table(speeds.by_run(study))) is not None:
-        yield _table(
-            speeds.TITLE.capitalize(), fast, [f"{speeds.WHOLE}; {speeds.NOTE}"]
-        )
+        own = partial(worded, study.manifest)
+        title, fast = own(speeds.TITLE.capitalize()), fast.rename(columns=own)
+        yield _table(title, fast, [f"{speeds.WHOLE}; {speeds.NOTE}"])
     if len(divided := staleness.divided(study)):
-        yield _table("Staleness (server updates) by client group", divided)
+        title = worded(study.manifest, "Staleness (server updates) by client group")
+        yield _table(title, divided)
 
 
 def _table(

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from ...simulator.files.timeline import COMMITS
+from ..facts import worded
 from ..figures import gantt, layout, style
 from ..figures.sweeps import is_wide
 from ..frames import Study
@@ -21,6 +23,13 @@ from .view import View
 
 def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     """Yields the figures of a timeline, as `report.standard` does."""
+    for name, figure in _drawn(seen, seconds):
+        for text in figure.findobj(Text):
+            text.set_text(worded(seen.manifest, text.get_text()))
+        yield name, figure
+
+
+def _drawn(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     known, name, forms = seen.runs, seen.manifest["name"], seen.forms
     if seen.is_whole:
         first, rows = list(known.drop_duplicates("group")["run"]), seen.rows

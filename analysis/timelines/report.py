@@ -4,6 +4,7 @@ Pictures are made by `drawing`, which is imported for them alone, as Matplotlib 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,12 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
         StudyError: No run has ended.
     """
     seen = view(study)
+    own = partial(facts.worded, seen.manifest)
+    for title, frame in _tables(seen):
+        yield own(title), frame.rename(columns=own)
+
+
+def _tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:
     forms, name = seen.forms, seen.manifest["name"]
     measured = measures.by_group(seen.by_run)
     replicates = int(measured["replicates"].max())

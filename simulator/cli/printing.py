@@ -137,6 +137,7 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
         brief: Whether columns without room, and client groups, are left out.
     """
     from ...analysis import claims, escapes, legend, staleness, tables
+    from ...analysis.facts import worded
     from ...analysis.frames import titled
 
     name, results = titled(study.manifest), tables.results(study, at)
@@ -149,15 +150,17 @@ def show_results(study: "Study", at: Sequence[float] = (), *, brief: bool) -> No
         err.say(f"stalesim: warning: {warning}", style="yellow")
     idle = [run for run in study.manifest["runs"] if run.get("commits") == 0]
     if idle:
+        update = worded(study.manifest, "server update")
         err.say(
-            f"stalesim: warning: {counted(len(idle), 'run')} without a server update, "
+            f"stalesim: warning: {counted(len(idle), 'run')} without a {update}, "
             f"so nothing was learned ({_named(idle[0]['label'])}: "
             f"{idle[0]['stop_reason']}); commit sooner, or stop later",
             style="yellow",
         )
     show_choices(study)
     if not brief and len(divided := staleness.divided(study)):
-        show_table(f"{name}: staleness (server updates)", divided)
+        title = worded(study.manifest, "staleness (server updates)")
+        show_table(f"{name}: {title}", divided)
     show_verdicts(claims.evaluate(study))
 
 
@@ -259,6 +262,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
         forms: Formats of its figures; none are drawn in none.
     """
     from ...analysis import doubts, worlds
+    from ...analysis.facts import worded
 
     report = worlds.report_of(study.manifest)
     seen = report.view(study)
@@ -273,7 +277,7 @@ def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> 
         if run["replicate"] == 0:
             out.say(
                 f"{_named(run['label'])}{which}: "
-                f"{counted(run['commits'], 'server update')}, "
+                f"{counted(run['commits'], worded(study.manifest, 'server update'))}, "
                 f"{counted(run['contributions'], 'client update')} in "
                 f"{run['virtual_s']:.4g} virtual s; {run['stop_reason']}"
             )
@@ -345,41 +349,34 @@ def show_table(title: str, frame: "pd.DataFrame", *, whole: bool = True) -> None
 
 def show_verdicts(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, a line each; `show_claims` shows the reasons."""
-    from ...analysis.claims.findings import number
+    from ...analysis.claims.findings import number, sentences
     from ...analysis.claims.verdict import PRINTED
 
     table = Table.grid(padding=(0, 2))
     for narrow in (True, False, True, True):
         table.add_column(no_wrap=narrow, overflow="fold")
-    rows: Any = found.itertuples()
-    several = len({*found["origin"]}) > 1
-    for claim in rows:
+    rows: Any = zip(found.itertuples(), sentences(found), strict=True)
+    for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
         measured = number(claim.measured).replace(" times", "x")
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
-        says = _said(claim, several)
+        says = one_line(brief(said))
         table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
     if len(found):
         out.print("", table, sep="\n")
         out.print(EXPLAINED, style="dim")
 
 
-def _said(claim: Any, several: bool) -> str:
-    whose = f" ({claim.origin})" if several and claim.origin != "paper" else ""
-    at = f" at {claim.at}" if claim.at else ""
-    return f"{one_line(brief(claim.says))}{at}{whose}"
-
-
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
+    from ...analysis.claims.findings import sentences
     from ...analysis.claims.verdict import PRINTED
 
-    rows: Any = found.itertuples()
-    several = len({*found["origin"]}) > 1
-    for claim in rows:
+    rows: Any = zip(found.itertuples(), sentences(found), strict=True)
+    for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
-        says = f": {_said(claim, several)}"
+        says = f": {one_line(brief(said))}"
         verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
         out.print(Text.assemble((verdict, style), says))
         reason = one_line(

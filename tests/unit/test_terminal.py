@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from rich.table import Table
 
+from stalesim.analysis.claims.findings import COLUMNS, sentences
 from stalesim.simulator.cli import console, printing
 from stalesim.simulator.cli.console import Terminal
 from stalesim.simulator.parts.progress import Speed
@@ -374,6 +375,17 @@ def test_verdicts_say_where_a_claim_is_from_only_if_claims_differ(
     assert "p: exact sign test, corrected" in shown.getvalue()
     printing.show_claims(pd.DataFrame([claim, {**claim, "origin": "paper"}]))
     assert "holds: a is faster (own)\n" in shown.getvalue()
+
+
+def test_claims_in_the_same_words_name_what_they_compare() -> None:
+    claims = {
+        "says": ["a wins", "a wins", "b"],
+        "at": "",
+        "claim": ["a, b", "a, c", "d"],
+    }
+    found = sentences(pd.DataFrame(claims | {"origin": "own"}))
+    assert found == ["a wins (a, b)", "a wins (a, c)", "b"]
+    assert sentences(pd.DataFrame(columns=pd.Index(COLUMNS))) == []
 
 
 def test_reasons_of_verdicts_fill_lines(terminal: io.StringIO) -> None:

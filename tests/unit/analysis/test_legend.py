@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from stalesim.analysis import figures, legend, staleness, tables
+from stalesim.analysis.figures import layout
 from stalesim.analysis.frames import first_metric
 from stalesim.analysis.markup import markdown
 from stalesim.analysis.statistics import t_interval
@@ -275,3 +276,4 @@ def test_without_a_server_updates_are_the_workers() -> None:
     assert "server updates" not in heads
     assert legend.legend(study)["Staleness"].startswith("worker updates between")
     assert "Server updates" not in legend.legend(study)
+    assert layout.axis(study, "commits")[0] == "Worker updates"

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from stalesim.analysis import frames, speeds, timelines
-from stalesim.analysis.figures import gantt
+from stalesim.analysis.figures import gantt, style
 from stalesim.analysis.laws import means
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import drawing, measures
@@ -383,7 +384,7 @@ def test_bars_wider_than_a_unit_of_staleness_say_what_they_show() -> None:
     shares, edges, _ = stairs.get_data()
     assert np.diff(edges).max() > 1  # a bar has one of 21 equal shares for each unit
     np.testing.assert_allclose(shares, 1 / 21)
-    assert figure.get_supylabel().endswith("per unit of staleness")
+    assert figure.get_supylabel().startswith(style.SHARE)
 
 
 def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> None:
@@ -404,8 +405,14 @@ def test_gossip_counts_commits_and_reports_its_spectral_gap(tmp_path: Path) -> N
     # 6,000 draws of 8 edges: each frequency has a standard error below 0.0043, and the
     # eigenvalue of the mean matrix is a mean of them with weights below 1.
     assert abs(gap - exact) < 5 * 0.0043
-    titles = [title for title, _ in timelines.tables(study)]
-    assert "world: averaging between workers" in titles
+    shown = dict(timelines.tables(study))
+    assert "world: averaging between workers" in shown
+    words = [*shown, *(str(name) for frame in shown.values() for name in frame)]
+    words += [
+        t.get_text() for _, f in timelines.standard(study) for t in f.findobj(Text)
+    ]
+    assert any("worker updates" in text for text in words)
+    assert not any("server update" in text.lower() for text in words)
 
 
 @pytest.mark.parametrize("average", ["all", "neighbours"])
