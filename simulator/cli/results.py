@@ -96,6 +96,10 @@ def tables(
     explained: Annotated[
         bool, typer.Option("--legend", metavar="", help="Also explain the columns")
     ] = False,
+    of_clients: Annotated[
+        bool,
+        typer.Option("--clients", metavar="", help="Show busy and idle time instead"),
+    ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", metavar="", help="Print LaTeX (booktabs)")
     ] = False,
@@ -114,10 +118,13 @@ def tables(
     from . import tabulating
 
     study = trace.load(folder)
+    if of_clients:
+        tabulating.write_clients(study, file)
+        return
     if trace.is_world(study.manifest):
         raise UserError(
             f"{folder}: must be a study with numerics to have results, but is a "
-            f"timeline; write its tables by stalesim report"
+            f"timeline; write its tables by stalesim report, or add --clients"
         )
     tabulating.write(study, at or (), file, latex=latex)
     if explained:
