@@ -63,6 +63,10 @@ def plot(
             help="Axis: a count or a swept key (default: time)",
         ),
     ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", metavar="VALUE", help="Also draw times to this value"),
+    ] = None,
 ) -> None:
     """Draw the standard figures into the study's folder.
 
@@ -75,9 +79,8 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        more = (metric, against or "time") if metric or against else None
-        drawn = printing.draw(study, forms, styles or (), at or (), maps or (), more)
-        for path in drawn:
+        more = maps or (), metric, against, target
+        for path in printing.draw(study, forms, styles or (), at or (), *more):
             out.say(f"Figure: {path}")
 
 
