@@ -49,7 +49,8 @@ def test_formats_and_styles(folder: Path) -> None:
     [
         ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
         ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
-        ("--winner-map", "a/base", "must be of variants, got 'a'; known are base"),
+        ("--winner-map", "a/base", "all runs are of 'base'; state what you compare"),
+        ("--winner-map", "step_size=0.1/step_size=1", "variants, but all runs are of"),
         ("--metric", "test_acc", "no column 'test_acc'; did you mean 'test_accuracy'?"),
         ("--against", "commit", "no column 'commit'; did you mean 'commits'?"),
         ("--target", "90", "target of test_accuracy must be >= 0 and <= 1, got 90"),
