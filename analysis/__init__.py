@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .racing import best
     from .targets import final_values, time_to_target, times_to_target
     from .timelines.stragglers import stragglers
+    from .timelines.view import by_client
     from .waste import wasted
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, takes_folder)

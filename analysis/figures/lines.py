@@ -92,8 +92,8 @@ def groups_at(
     """Returns the groups that have some values, or are not swept over their keys.
 
     Returns:
-        The keys, given in any words, as `swept_columns` has them; and a row per group,
-        as `frames.runs` has it.
+        The keys, given in any words, or by their ends, as `swept_columns` has them; and
+        a row per group, as `frames.runs` has it.
 
     Raises:
         StudyError: A key is not swept, or no group has a value of it.
@@ -109,6 +109,9 @@ def groups_at(
 
 def _key_of(study: Study, key: object) -> str:
     found, known = documented_key(str(key)), swept_columns(study)
+    ends = [each for each in known if each.endswith(f".{key}")]
+    if found not in known and len(ends) == 1:
+        found = ends[0]
     if found not in known:
         raise StudyError(f"{key} is not swept; {suggestion(key, known)}")
     return found

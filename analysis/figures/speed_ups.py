@@ -28,7 +28,9 @@ RATIO = "median over pairs of replicates"
 """Caption of the ratio, which is the same as in a claim on speed."""
 
 
-CAPTIONS = {"^time-to-target$": f"Virtual time until the target: medians; {MEDIANS}"}
+CAPTIONS = {
+    "^time-to-target(-[^o]|$)": f"Virtual time until the target: medians; {MEDIANS}"
+}
 
 
 def standard(study: Study) -> Iterator[tuple[str, Figure]]:

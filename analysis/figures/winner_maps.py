@@ -162,6 +162,11 @@ def winners(
     """
     swept = points(study, keys, at)
     known = list(dict.fromkeys(swept["variant"]))
+    if len(known) == 1:
+        raise StudyError(
+            f"a map must be of two or more variants, but all runs are of {known[0]!r}; "
+            f"state what you compare under variants, not in the sweep"
+        )
     for name in variants:
         if name not in known:
             hint = suggestion(name, known)

@@ -2,10 +2,13 @@
 
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
-from ...simulator.files.study import is_summary
-from .. import clients, frames
+from ...simulator.files.study import StudyError, is_summary
+from ...simulator.files.study.jobs import incidents_of, jobs_of
+from ...simulator.world.expenses import seconds
+from .. import clients, facts, frames
 from ..facts import Entry
 from ..frames import Study
 from . import measures
@@ -107,3 +110,41 @@ class View:
 def view(study: Study | View) -> View:
     """Returns the view of a study; a view is its own."""
     return study if isinstance(study, View) else View(study)
+
+
+def by_client(study: Study | View) -> pd.DataFrame:
+    """Returns how each client spent its time: seconds, and shares of the whole run.
+
+    Returns:
+        By group and client (from 1), means over replicates: `compute_s`,
+        `messages_s` (a message is on its way, and it does not compute), `idle_s`
+        (the rest, also while it is away); `compute`, `messages`, `idle`, their
+        shares; and the columns of `View.by_client`. Where jobs do not record all
+        messages, as in gossip, `messages_s` is NaN, and `idle_s` contains it.
+
+    Raises:
+        StudyError: No run has ended, statistics alone were kept, or no client has jobs.
+    """
+    seen, pieces = view(study), []
+    for run in seen.runs.to_dict("records"):
+        group, number, until = (run[k] for k in ("group", "num_clients", "virtual_s"))
+        known = facts.of(seen.entry(group))
+        stages = {*known.get("stages", ())}
+        if stages.isdisjoint({"compute", "local steps"}):  # as for steps on pooled data
+            continue
+        of = seen.study, run["run"]
+        spent = seconds(jobs_of(*of), incidents_of(*of), number, until)
+        if known.get("queues_jobs") or not {"compute", "service"} <= stages:
+            spent["idle_s"] += spent["messages_s"]
+            spent["messages_s"] = np.full(number, np.nan)
+        whole = until or np.nan
+        spent |= {name.removesuffix("_s"): each / whole for name, each in spent.items()}
+        who = {"group": group, "client": np.arange(1, number + 1)}
+        pieces.append(pd.DataFrame({**who, **spent}))
+    if not pieces:
+        raise StudyError(
+            "clients must have jobs of their own to have times, but none has"
+        )
+    keys = ["group", "client"]
+    table = measures.averaged(pd.concat(pieces), keys)
+    return table.merge(seen.by_client, on=keys)

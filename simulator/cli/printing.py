@@ -225,7 +225,9 @@ def draw(
     styles: Sequence[str] = (),
     at: Sequence[float] = (),
     maps: Sequence[str] = (),
-    against: tuple[str | None, str] | None = None,
+    metric: str | None = None,
+    against: str | None = None,
+    target: float | None = None,
 ) -> Iterator[Path]:
     """Draws the standard figures of a study into its folder; yields their files.
 
@@ -235,19 +237,24 @@ def draw(
         styles: Venues, or styles of Matplotlib.
         at: Virtual seconds at which the first metric is drawn as well.
         maps: Variants, with slashes between them, of further maps of winners.
-        against: Metric, and count or swept key, of a further figure.
+        metric: Metric of further figures; by default the study's first one.
+        against: Count or swept key of a further figure.
+        target: Value of the metric to which times are drawn.
     """
     from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
-    if against is not None:
-        metric, key = against[0] or frames.first_metric(study.manifest), against[1]
+    of, key = metric or frames.first_metric(study.manifest), against or "time"
+    if metric or against:
         if documented_key(key) in frames.swept_columns(study):
-            figure = figures.final_over(study, key, metric)
+            figure = figures.final_over(study, key, of)
         else:
-            figure = figures.convergence(study, metric, key)
-        drawn.append((files.plain(f"{metric}-against-{key}"), figure))
+            figure = figures.convergence(study, of, key)
+        drawn.append((files.plain(f"{of}-against-{key}"), figure))
+    if target is not None:
+        figure = figures.speed_up_bars(study, of, target)
+        drawn.append((f"time-to-target-{target:g}", figure))
     yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
         yield from report.saved(study, study.folder, forms, styles, at, count)

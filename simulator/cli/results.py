@@ -63,6 +63,10 @@ def plot(
             help="Axis: a count or a swept key (default: time)",
         ),
     ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", metavar="VALUE", help="Also draw times to this value"),
+    ] = None,
 ) -> None:
     """Draw the standard figures into the study's folder.
 
@@ -75,9 +79,8 @@ def plot(
     if trace.is_world(study.manifest):
         printing.draw_world(study, None, forms, styles or ())
     else:
-        more = (metric, against or "time") if metric or against else None
-        drawn = printing.draw(study, forms, styles or (), at or (), maps or (), more)
-        for path in drawn:
+        more = maps or (), metric, against, target
+        for path in printing.draw(study, forms, styles or (), at or (), *more):
             out.say(f"Figure: {path}")
 
 
@@ -95,6 +98,10 @@ def tables(
     *,
     explained: Annotated[
         bool, typer.Option("--legend", metavar="", help="Also explain the columns")
+    ] = False,
+    of_clients: Annotated[
+        bool,
+        typer.Option("--clients", metavar="", help="Show busy and idle time instead"),
     ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", metavar="", help="Print LaTeX (booktabs)")
@@ -114,10 +121,13 @@ def tables(
     from . import tabulating
 
     study = trace.load(folder)
+    if of_clients:
+        tabulating.write_clients(study, file)
+        return
     if trace.is_world(study.manifest):
         raise UserError(
             f"{folder}: must be a study with numerics to have results, but is a "
-            f"timeline; write its tables by stalesim report"
+            f"timeline; write its tables by stalesim report, or add --clients"
         )
     tabulating.write(study, at or (), file, latex=latex)
     if explained:

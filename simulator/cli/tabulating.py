@@ -33,11 +33,7 @@ def write(
     from ...analysis.frames import configurations, data_sets, titled
     from ...analysis.markup import markdown
 
-    if file is not None and file.suffix not in ENDINGS:
-        raise UserError(
-            f"--out must be a file that ends in {', '.join(ENDINGS)}, got {file}; "
-            f"rename it"
-        )
+    _check(file, ENDINGS)
     if file is None and not latex:
         printing.show_results(study, at, brief=False)
         return
@@ -66,7 +62,33 @@ def write(
             text += f"\n{tables.to_latex(table, said, of_table)}"
     if file is None:
         sys.stdout.write(text)
+    else:
+        _save(file, text)
+
+
+def write_clients(study: "Study", file: Path | None) -> None:
+    """Shows how each client spent its time, or writes it into a .csv file."""
+    from ...analysis import by_client
+
+    _check(file, (".csv",))
+    found = by_client(study)
+    if file is not None:
+        _save(file, found.to_csv(index=False))
         return
+    shown = found.loc[:, "group":"idle"]  # before what is measured after the start
+    title = f"{study.manifest['name']}: virtual seconds of clients, and their shares"
+    printing.show_table(title, shown.rename(columns=lambda x: x.replace("_s", " (s)")))
+
+
+def _check(file: Path | None, endings: Sequence[str]) -> None:
+    if file is not None and file.suffix not in endings:
+        raise UserError(
+            f"--out must be a file that ends in {', '.join(endings)}, got {file}; "
+            f"rename it"
+        )
+
+
+def _save(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -360,6 +360,8 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
         hint = _of_server(path, known, entries)
     elif not place and nearest(name, known) == "number" and _divides(entries.tree):
         hint = "write problem.partition.clients"
+    elif name == "inherit":
+        hint = "only a part of a variant inherits; repeat the options that it needs"
     else:
         hint = advice(name, known, at_top=len(path) == 1)
     return f"{key} is not a known key; {hint}"

@@ -13,7 +13,7 @@ the run ends, also while it is away or has crashed: a record does not contain th
 times.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import NotRequired, TypedDict
 
@@ -120,6 +120,18 @@ class Expenses:
         return found
 
 
+def seconds(
+    jobs: Jobs, incidents: Incidents, num_clients: int, until: float
+) -> dict[str, Moments]:
+    """Returns how each client of a run spent its time, virtual seconds."""
+    tariff: Tariff = {"clients": num_clients, "joules": {}}
+    group = _Group(tariff, jobs, ends(jobs, incidents), until)
+    computing, busy = group.seconds(["compute"]), group.seconds(ACTIVITIES)
+    rest = {"messages_s": busy - computing, "idle_s": until - busy}
+    # Rounding may leave a little less than nothing.
+    return {"compute_s": computing} | {k: v.clip(0) for k, v in rest.items()}
+
+
 Change = tuple[str, Moments, Moments, Moments]
 """An activity; moments, and its change of rate and amount at each."""
 
@@ -158,6 +170,11 @@ class _Group:
             some = times <= self._until  # which NaN is not
             each = self._each(rates[name])[jobs.client] * counts
             yield name, times[some], np.zeros(int(some.sum())), each[some]
+
+    def seconds(self, activities: Iterable[str]) -> Moments:
+        """Returns the seconds of each client in some activities, each second once."""
+        client, start, end = _united([*map(self._times, activities)])
+        return np.bincount(client, end - start, self._tariff["clients"])
 
     def _each(self, rate: Rate) -> Float[np.ndarray, " K"]:
         return np.broadcast_to(np.asarray(rate, np.float64), self._tariff["clients"])

@@ -49,9 +49,11 @@ def test_formats_and_styles(folder: Path) -> None:
     [
         ("--format", "gif", "format must be one of png, pdf, svg, got 'gif'"),
         ("--style", "gplot", "got 'gplot'; did you mean 'ggplot'?"),
-        ("--winner-map", "a/base", "must be of variants, got 'a'; known are base"),
+        ("--winner-map", "a/base", "all runs are of 'base'; state what you compare"),
+        ("--winner-map", "step_size=0.1/step_size=1", "variants, but all runs are of"),
         ("--metric", "test_acc", "no column 'test_acc'; did you mean 'test_accuracy'?"),
         ("--against", "commit", "no column 'commit'; did you mean 'commits'?"),
+        ("--target", "90", "target of test_accuracy must be >= 0 and <= 1, got 90"),
     ],
 )
 def test_what_is_not_known_is_said(
@@ -79,3 +81,13 @@ def test_a_metric_is_drawn_against_what_is_asked_for(folder: Path) -> None:
     for key in ("algorithm.step_size", "algorithm.learning_rate"):
         output = _plot(folder, "--against", key)
         assert f"test_accuracy-against-{key}.png" in output
+
+
+def test_times_are_drawn_to_a_target_of_one_s_own(folder: Path) -> None:
+    output = _plot(folder, "--target", "0.125")
+    assert "time-to-target-0.125.png" in output
+    caption = (folder / "figures" / "time-to-target-0.125.txt").read_text()
+    assert caption.startswith("Virtual time until the target: medians")
+    assert "test accuracy ≥ 0.125" in caption
+    output = _plot(folder, "--target", "1e-4", "--metric", "test_loss")
+    assert "time-to-target-0.0001.png" in output

@@ -269,6 +269,23 @@ def test_a_summary_has_tables_and_no_gantt_picture(world: Path, tmp_path: Path) 
     assert not {"rows", "jobs", "incidents"} & {path.name for path in folder.iterdir()}
 
 
+def test_tables_show_how_clients_spent_their_time(world: Path, tmp_path: Path) -> None:
+    folder, file = tmp_path / "out", tmp_path / "clients.csv"
+    invoked("timeline", world, "--out", folder, "--no-plots")
+    shown = invoked("tables", folder, "--clients").stdout
+    assert "world: virtual seconds of clients, and their shares" in shown
+    invoked("tables", folder, "--clients", "--out", file)
+    told = pd.read_csv(file)
+    spent = told[["compute_s", "messages_s", "idle_s"]]
+    assert len(told) == 4 * 5
+    assert spent.sum(axis=1).to_numpy() == pytest.approx(50)
+    for option in (("--out", "clients.tex"),):
+        with pytest.raises(UserError, match=r"\.csv"):
+            invoked("tables", folder, "--clients", *option)
+    with pytest.raises(UserError, match="or add --clients"):
+        invoked("tables", folder)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

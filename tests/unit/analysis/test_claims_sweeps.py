@@ -1,11 +1,14 @@
 """Claims along a sweep and along a run: rising, steady, critical, slopes, bounds."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from stalesim.analysis import claims
 from stalesim.analysis.claims.measured import Measured, measure
@@ -75,6 +78,22 @@ def test_a_lead_along_a_sweep(direction: str, verdict: str) -> None:
     assert found["verdict"] == verdict
     assert found["claim"].startswith("a less b: test_accuracy ")
     assert abs(found["estimate"]) == pytest.approx(0.2)
+
+
+def test_the_page_s_interaction_is_judged() -> None:
+    """Compression gains 0.3 on a slow uplink and 0.1 on a fast one."""
+    page = Path("docs/judging.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(claims:.*?)```", page, re.DOTALL)
+    (claim,) = yaml.safe_load(text)["claims"]
+    noise = np.array([0.0, 0.01] * 4)
+    finals = {("plain", 1e4): 0.5, ("plain", 1e6): 0.7}
+    finals |= {("compressed", 1e4): 0.8, ("compressed", 1e6): 0.8}
+    points = [
+        (name, {claim["over"]: x}, end + noise) for (name, x), end in finals.items()
+    ]
+    found = judged(Grid(points), **claim)
+    assert found["verdict"] == "holds"
+    assert found["estimate"] == pytest.approx(0.2)
 
 
 def _points(*at: dict[str, Any], of: str = "a") -> list[Any]:

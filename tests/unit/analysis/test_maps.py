@@ -130,6 +130,15 @@ def test_what_cannot_be_drawn_is_said(words: str, call: Callable[[], Any]) -> No
         call()
 
 
+def test_the_end_of_a_key_names_it_where_one_key_has_it() -> None:
+    figure = heat_map(_study(), keys=("q", "compute"))
+    whole = heat_map(_study(), keys=("algorithm.q", "clients.compute"))
+    assert figure.get_supxlabel() == whole.get_supxlabel()
+    both = Grid([("a", {"x.q": x, "y.q": y}, [1]) for x in (1, 2) for y in (1, 2)])
+    with pytest.raises(StudyError, match=r"q is not swept; known are x\.q, y\.q"):
+        heat_map(both, keys=("q", "y.q"))
+
+
 def test_a_third_key_can_be_fixed() -> None:
     axes, *_ = heat_map(THREE, keys=("x", "y"), at={"z": 0.2}).axes
     np.testing.assert_allclose(_numbers(axes), [[2.2, 3.2], [3.2, 4.2]])

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stalesim.analysis import wasted
+from stalesim.analysis import by_client, wasted
+from stalesim.analysis.timelines.view import view
 from stalesim.simulator import simulate
 from stalesim.simulator.engine.of_run import set_up
-from stalesim.simulator.files.study import Study
+from stalesim.simulator.files.study import Study, StudyError
 from stalesim.simulator.files.timeline import Incidents, Jobs, Outcome
 from stalesim.simulator.scenario.scenario import Scenario
 from stalesim.simulator.scenario.setting import WorldScenario
@@ -61,6 +62,59 @@ def test_a_download_is_no_work(tmp_path: Path) -> None:
     clients = {"number": 2, "compute": compute, "download": link}
     study = recorded(tmp_path, clients=clients, protocol=LATE["reject"])
     assert wasted(study)["seconds"].tolist() == [2 * 2.75]
+
+
+SPENT = ["compute_s", "messages_s", "idle_s"]
+
+
+def test_each_client_s_seconds_add_up_to_its_run(tmp_path: Path) -> None:
+    """Clients of 1 and 2.5 s, whose messages take 0.25 and 0.5 s, in rounds of 3.25 s.
+
+    The third round is under way at 8 s: client 1 has idled since 8.25 - 1.5 s.
+    """
+    links = {
+        way: {"latency": {"law": "constant", "value": seconds}}
+        for way, seconds in (("download", 0.25), ("upload", 0.5))
+    }
+    rounds = {"kind": "synchronous"}
+    study = recorded(tmp_path, clients=CLIENTS | links, protocol=rounds)
+    found = by_client(study).set_index("client")
+    assert found.loc[1, SPENT].tolist() == pytest.approx([3, 2.0, 3.0])
+    assert found.loc[2, SPENT].tolist() == pytest.approx([6.25, 1.75, 0])
+    shares = found[[name.removesuffix("_s") for name in SPENT]]
+    assert (8 * shares).to_numpy() == pytest.approx(found[SPENT].to_numpy())
+    assert "waiting_mean" in found
+    assert found.equals(by_client(view(study)).set_index("client"))
+
+
+def test_unrecorded_messages_are_no_time_of_their_own(tmp_path: Path) -> None:
+    """Jobs of gossip and of queues at clients do not have the times of all messages."""
+    clients = CLIENTS | {"upload": {"latency": {"law": "constant", "value": 0.5}}}
+    for protocol in ({"kind": "gossip"}, {"kind": "routed", "tasks": 2, "weights": 1}):
+        folder = tmp_path / protocol["kind"]
+        found = by_client(recorded(folder, clients=clients, protocol=protocol))
+        assert found["messages_s"].isna().all()
+        spent = found["compute_s"] + found["idle_s"]
+        assert spent.to_numpy() == pytest.approx(8)
+
+
+def test_pooled_work_is_no_client_s(tmp_path: Path) -> None:
+    study = recorded(tmp_path, protocol={"kind": "centralised"})
+    with pytest.raises(StudyError, match="jobs of their own"):
+        by_client(study)
+
+
+def test_crashed_work_is_work(tmp_path: Path) -> None:
+    """What a client computed until it crashed is time of computing, never of idling."""
+    laws = {"after": 3, "down": 100}
+    crashes = {key: {"law": "constant", "value": of} for key, of in laws.items()}
+    clients = {"number": 1, "compute": {"law": "constant", "value": 2}}
+    study = recorded(
+        tmp_path,
+        clients=clients | {"crashes": crashes},
+        protocol={"kind": "asynchronous"},
+    )
+    assert by_client(study)[SPENT].to_numpy().tolist() == [[3, 0, 5]]
 
 
 def test_samples_are_those_of_each_client_s_own_jobs(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_names_of_python_become_documentation_in_the_site() -> None:
     assert "mkdocs serve" not in after
 
 
+def test_readers_without_the_site_are_told_what_to_run_or_open() -> None:
+    """Stubs said when the lists are made, and not how to see one at once."""
+    stubs = [
+        found[0].splitlines()[1]
+        for path in (DOCS / "reference").glob("*.md")
+        for found in pages.MARK.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert len(stubs) == 9
+    for line in stubs:
+        assert re.match(
+            r"Run `(stalesim|help)|Open \[|The \[site\].* Without it, ", line
+        )
+
+
 def test_the_calls_of_the_python_page_have_these_arguments() -> None:
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     section, seen = "", set()

@@ -20,6 +20,7 @@ from stalesim.simulator.catalogue.protocols.graphs.kinds import (
     RandomRegular,
     Ring,
     Torus,
+    UndirectedExponential,
 )
 from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
 from stalesim.simulator.files.timeline import NO_SLOT, Kind, Outcome, StopReason
@@ -50,6 +51,7 @@ GRAPHS = (
     RandomRegular(degree=7),
     ErdosRenyi(probability=0.4),
     Edges(edges=tuple((1, k) for k in range(2, 13))),
+    UndirectedExponential(),
 )
 
 
@@ -230,6 +232,18 @@ def test_directed_exponential_graphs_go_twice_as_far_each_round() -> None:
     np.testing.assert_array_equal(matrices.sum(axis=1), 1)
     # Three rounds of eight workers mix exactly.
     np.testing.assert_allclose(matrices[2] @ matrices[1] @ matrices[0], 1 / 8)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 12, 16])
+def test_undirected_exponential_graphs_link_powers_of_two(n) -> None:
+    """Neighbours and Metropolis weights of the whole matrix of distances."""
+    ahead = (np.arange(n) - np.arange(n)[:, None]) % n
+    powers = np.isin(ahead, 2 ** np.arange(10))
+    linked_to = powers | powers.T
+    expected = linked_to / (1 + linked_to.sum(axis=0))  # all have equal degrees
+    expected += np.eye(n) * (1 - expected.sum(axis=0))
+    (matrix,) = UndirectedExponential().mixing(n, pushes=False)
+    np.testing.assert_allclose(matrix, expected)
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda g: g.kind)

@@ -67,6 +67,23 @@ class Bipartite(Undirected):
         return ((i, j) for i in range(0, n, 2) for j in range(1, n, 2))
 
 
+class UndirectedExponential(Undirected):
+    """Each worker with those 1, 2, 4, ... places before and after it, in every round.
+
+    Source: Ying et al., Exponential Graph is Provably Efficient for Decentralized Deep
+    Training (2021): the static exponential graph, in both directions.
+    """
+
+    kind: Literal["undirected_exponential"] = "undirected_exponential"
+
+    def num_pairs(self, n: int) -> int:
+        return n * n.bit_length()
+
+    def make(self, n: int, numbers: Numbers = None) -> Iterable[Edge]:
+        hops = [2**power for power in range((n - 1).bit_length())]
+        return ((k, (k + hop) % n) for k in range(n) for hop in hops)
+
+
 class Edges(Undirected):
     """The pairs that are listed."""
 
