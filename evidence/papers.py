@@ -10,6 +10,7 @@ import fnmatch
 import itertools
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,6 +106,15 @@ class Assessed(NamedTuple):
     panels: int = 0
 
     @property
+    def counted(self) -> set[str]:
+        """Its panels that have claims that count."""
+        return {*map(panel, self.cells.loc[self.cells["how"] == COUNTED, "scenario"])}
+
+    def has(self, scenario: str, says: Iterable[str]) -> bool:
+        """Says whether one of some claims of a scenario is the sentence's."""
+        return any(self.sentence.is_about(scenario, each) for each in says)
+
+    @property
     def decided(self) -> bool:
         """Whether it counts as decided: on real data, by all readings alike."""
         return self.verdict in (HOLD, FAIL) and not self.why
@@ -170,12 +180,12 @@ def judge(root: Path = ROOT) -> list[Assessed]:
     found = []
     for sentence in read(root):
         mine = {name for name in names if sentence.has(name)}
-        panels = len({*map(_panel, mine)})
+        panels = len({*map(panel, mine)})
         found.append(_judged(sentence, known)._replace(panels=panels))
     return found
 
 
-def _panel(scenario: str) -> str:
+def panel(scenario: str) -> str:
     """Returns the panel of a study, of which there may be two."""
     return scenario.removesuffix("_readings")
 
@@ -268,7 +278,7 @@ def page(paper: str, judged: list[Assessed], note: str) -> str:
 
 def _shown(one: Assessed) -> str:
     why = f" ({one.why})" if one.why else ""
-    run = len({*map(_panel, one.cells["scenario"])})
+    run = len({*map(panel, one.cells["scenario"])})
     of = f", {run} of {one.panels} panels" if one.panels > 1 else ""
     head = f"**{one.verdict}**{why}, {one.sentence.where}{of}"
     lines = []

@@ -1,8 +1,8 @@
 """What studies have cost and lack, and what more processor hours would decide.
 
 evidence/costs.csv has estimates of minutes, of some replicates or of one run; of the
-file as it is, or of another reading of the paper. Studies taken in from now on say
-themselves how long their runs took.
+file as it is, or of another reading, which may be the paper's setting. Studies taken in
+from now on say themselves how long their runs took.
 """
 
 import csv
@@ -17,7 +17,7 @@ import pandas as pd
 from stalesim.analysis.claims.sequential import least
 from stalesim.simulator.scenario.reading import read
 
-from .. import power, rejudge
+from .. import papers, power, rejudge
 from .. import rows as experiments
 from .formulas import markdown
 
@@ -40,10 +40,12 @@ class Estimated(NamedTuple):
     Attributes:
         minutes: Minutes of a core for one replicate.
         reading: what it is of, where that is not the file as it is.
+        paper: whether that is the paper's setting.
     """
 
     minutes: float
     reading: str
+    paper: bool = False
 
 
 class Studied(NamedTuple):
@@ -73,6 +75,12 @@ class Studied(NamedTuple):
     def replicates(self) -> int:
         """Replicates there are."""
         return self.about.get("replicates", 0)
+
+    @property
+    def real(self) -> bool:
+        """Whether what was read are all of some real data."""
+        data = self.about.get("dataset") or "synthetic"
+        return not (PART.search(data) or data.startswith("synthetic"))
 
     @property
     def on_gpu(self) -> bool:
@@ -150,7 +158,7 @@ def costs() -> dict[str, list[Estimated]]:
             elif line["of"]:
                 minutes /= int(line["of"])
             found.setdefault(line["scenario"], []).append(
-                Estimated(minutes, line["reading"])
+                Estimated(minutes, line["reading"], line["setting"] == "paper")
             )
     return found
 
@@ -164,9 +172,11 @@ def _groups(scenario: str) -> int:
 def cost(scenario: str, *, as_it_is: bool) -> Estimated:
     """Returns an estimate, of the file as it is or of another reading of the paper.
 
-    If there is none of that, it is the other one; nan minutes without any.
+    If there is none of that, it is the other one; nan minutes without any. What the
+    paper's setting takes is no estimate of the file.
     """
-    found = sorted(costs().get(scenario, []), key=lambda c: bool(c.reading) == as_it_is)
+    found = [c for c in costs().get(scenario, []) if not (as_it_is and c.paper)]
+    found.sort(key=lambda c: bool(c.reading) == as_it_is)
     return found[0] if found else Estimated(math.nan, "")
 
 
@@ -203,75 +213,147 @@ def _known(number: Any, unknown: str = "no estimate", form: str = "{:.2f}") -> s
     return unknown if math.isnan(number) else form.format(number)
 
 
-def offers() -> pd.DataFrame:
-    """Returns what each study with open claims would take, best first.
+class Offered(NamedTuple):
+    """What a study would buy at the paper's setting.
 
-    Studies are run again from the start, with the number of replicates that decides
-    most claims for its size.
+    Attributes:
+        study: The study.
+        to: Replicates of it.
+        estimate: What one of them takes.
+        decides: Sentences that are open, and about which it is.
+        adds: Sentences of which its panel does not count yet.
+    """
+
+    study: Studied
+    to: int
+    estimate: Estimated
+    decides: frozenset[papers.Sentence]
+    adds: frozenset[papers.Sentence]
+
+    @property
+    def hours(self) -> float:
+        """Hours of all its replicates; nan where they are a GPU's."""
+        return hours_of(self.study, self.estimate, self.to)
+
+    def worth(self, known: frozenset[papers.Sentence]) -> tuple[float, float, int]:
+        """Returns new sentences an hour, other panels an hour, and new sentences."""
+        new = self.decides - known
+        if math.isnan(self.hours):
+            return 0.0, 0.0, len(new)
+        return len(new) / self.hours, len(self.adds - new) / self.hours, len(new)
+
+
+def offers() -> list[Offered]:
+    """Returns what studies would buy that are at the paper's setting, or can be.
+
+    A line of costs.csv says that a file can be brought there. As it is, a study offers
+    the sentences that more replicates may decide.
+    """
+    judged, aside = papers.judge(), experiments.apart()
+    found = (_offered(study, judged, aside) for study in studies())
+    return [one for one in found if one is not None and one.decides | one.adds]
+
+
+def _offered(
+    study: Studied, judged: list[papers.Assessed], aside: list[experiments.Apart]
+) -> Offered | None:
+    claims = study.claims[study.claims["origin"] == experiments.PAPER]
+    brought = next((c for c in costs().get(study.scenario, []) if c.paper), None)
+    never = {experiments.CONTENT, *([] if brought else [experiments.SETTING])}
+    kept = [
+        not any(
+            one.kind in never and one.is_about(study.scenario, says) for one in aside
+        )
+        for says in claims["says"]
+    ]
+    claims = claims.loc[pd.Series(kept, claims.index, dtype=bool)]
+    if brought:
+        mine = [one for one in judged if one.has(study.scenario, claims["says"])]
+        to = max(study.deciding, study.replicates)
+        panel = papers.panel(study.scenario)
+        adds = frozenset(one.sentence for one in mine if panel not in one.counted)
+        return Offered(study, to, brought, _open(mine), adds)
+    claims = claims[claims["open"] & (claims["needed"] > study.replicates)]
+    if not (study.real and study.kept and len(claims)):
+        return None
+    asked = claims["needed"].astype(int)
+    to = max(sorted({*asked}), key=lambda n: (asked <= n).sum() / n)
+    says = claims.loc[asked <= to, "says"]
+    mine = [one for one in judged if not one.why and one.has(study.scenario, says)]
+    return Offered(study, to, of_file(study), _open(mine), frozenset())
+
+
+def _open(found: list[papers.Assessed]) -> frozenset[papers.Sentence]:
+    return frozenset(one.sentence for one in found if one.verdict == papers.UNSURE)
+
+
+def plan() -> pd.DataFrame:
+    """Returns what studies would buy, best first, each sentence once.
 
     Returns:
-        Columns study, rows, replicates, spent, to (replicates), claims (that they may
-        decide), counted (of these, claims of sentences that count), hours (nan without
-        an estimate), reading.
+        Columns study, rows, replicates, to (replicates), sentences (that no study
+        before it may decide), panels (of other sentences), hours (nan where they are
+        a GPU's), as (words for the setting).
     """
-    listed = experiments.read(experiments.ROOT / experiments.LISTED)
-    judged = experiments.sentences(listed)
-    judged = judged[judged["how"] == experiments.COUNTED]
-    counted = {*zip(judged["scenario"], judged["says"], strict=True)}
-    lines = []
-    for study in studies():
-        open_ = study.claims[study.claims["open"] & study.claims["needed"].notna()]
-        if study.kept:  # as many as there are have not decided it
-            open_ = open_[open_["needed"] > study.replicates]
-        asked = open_["needed"].astype(int)
-        if not len(asked):
-            continue
-        to = max(sorted({*asked}), key=lambda n: (asked <= n).sum() / n)
-        mine = open_[asked <= to]
-        own = mine["origin"] == experiments.PAPER
-        of = sum((study.scenario, says) in counted for says in mine.loc[own, "says"])
-        estimate = of_file(study)
-        hours = hours_of(study, estimate, to)
-        line = study.link, study.rows, study.replicates, spent(study)[0], to
-        lines.append((*line, len(mine), of, hours, estimate.reading))
-    columns = ["study", "rows", "replicates", "spent", "to", "claims", "counted"]
-    table = pd.DataFrame(lines, columns=pd.Index([*columns, "hours", "reading"]))
-    rate = (table["claims"] / table["hours"]).fillna(0)
-    order = pd.DataFrame({"rate": -rate, "claims": -table["claims"]})
-    return table.loc[order.sort_values(["rate", "claims"], kind="stable").index]
+    left, lines = offers(), []
+    known: frozenset[papers.Sentence] = frozenset()
+    while left:
+        best = max(left, key=lambda one: one.worth(known))
+        left.remove(best)
+        new, study = best.decides - known, best.study
+        known |= new
+        line = study.link, study.rows, study.replicates, best.to, len(new)
+        more = len(best.adds - new)
+        if new or more:
+            lines.append((*line, more, best.hours, best.estimate.reading))
+    columns = ["study", "rows", "replicates", "to", "sentences", "panels", "hours"]
+    return pd.DataFrame(lines, columns=pd.Index([*columns, "as"]))
 
 
 def hours() -> str:
-    """Returns the table of hours spent and of what the next ones would decide."""
-    table = offers()
-    so_far = table["hours"].cumsum()
-    rate = table["claims"] / table["hours"]
-    near = table[so_far <= BUDGET]
+    """Returns the table of what the next hours would decide."""
+    table = plan()
+    so_far, fits = 0.0, []
+    for each in table["hours"]:
+        fits.append(so_far + each <= BUDGET)
+        so_far += each if fits[-1] else 0.0
+    near = table[pd.Series(fits, table.index, dtype=bool)]
     names = ", ".join(
         f"{row.study} ({_known(row.hours)})" for row in near.itertuples(index=False)
     )
-    every = studies()
-    sums = [spent(one) for one in every]
-    total = sum(number for _, number in sums)
-    gained = near[["hours", "claims", "counted"]].sum()
-    without = [
-        one.link
-        for one, (said, _) in zip(every, sums, strict=True)
-        if said == NOT_RECORDED and one.link not in {*table["study"]}
-    ]
+    gained = near[["hours", "sentences", "panels"]].sum()
+    rate = table["sentences"] / table["hours"]
     shown = table.assign(
         hours=table["hours"].map(_known),
         rate=[_known(number, "", "{:.1f}") for number in rate],
-        so_far=[_known(number, "") for number in so_far],
-    ).rename(columns={"rate": "claims an hour", "so_far": "hours so far"})
+    ).rename(columns={"rate": "sentences an hour"})
     return (
         f"The next {BUDGET} hours, best first: {names}; together "
-        f"{_known(gained['hours'])} hours, at most {gained['claims']:.0f} claims, of "
-        f"which {gained['counted']:.0f} are of sentences that count.\n\n"
-        f"{markdown(shown)}\n\n"
-        f"The studies of which the hours are known or estimated took {_known(total)} "
-        f"in all. Not recorded, and nothing to decide within {power.MOST} "
-        f"replicates: {', '.join(without)}.{_searches()}"
+        f"{_known(gained['hours'])} hours, at most {gained['sentences']:.0f} sentences "
+        f"that would count, and {gained['panels']:.0f} more panels of others.\n\n"
+        f"{markdown(shown)}"
+    )
+
+
+def by_row() -> str:
+    """Returns the hours spent on each row, and where they are from."""
+    every = {study.scenario: (study, *spent(study)) for study in studies()}
+    lines, unknown = [], []
+    for row in experiments.read(experiments.ROOT / experiments.LISTED):
+        mine = [every[name] for name in row.scenarios if name in every]
+        mine = [one for one in mine if one[1] != NOT_RUN]
+        if any(said != NOT_RECORDED for _, said, _ in mine):
+            each = ", ".join(f"{study.link} {said}" for study, said, _ in mine)
+            hours = sum(number for *_, number in mine)
+            lines.append((row.id, _known(hours) if hours else "of a GPU", each))
+        elif mine:
+            unknown.append(row.id)
+    total = sum(number for *_, number in every.values())
+    table = pd.DataFrame(lines, columns=pd.Index(["row", "hours", "of"]))
+    return (
+        f"{markdown(table)}\n\nAll studies whose hours are known or estimated, also "
+        f"those of no row, took {_known(total)}. Not recorded: {', '.join(unknown)}."
+        f"{_searches()}"
     )
 
 
