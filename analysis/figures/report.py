@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,8 @@ from . import instants
 from .files import save_all
 from .plugin import StudyFigure
 
+FIRST = ("learning_curves", "tails", "speed_ups", "sweeps", "heat_maps", "medians")
+"""Modules whose first figure `stalesim run` draws; `stalesim plot` draws all."""
 OnDrawn = Callable[[int, int], None]
 """Called with how many kinds of figures are drawn, and how many there are."""
 
@@ -55,17 +58,20 @@ def saved(
     styles: Sequence[str | Path] = (),
     at: Sequence[float] = (),
     report: OnDrawn | None = None,
+    *,
+    few: bool = False,
 ) -> Iterator[Path]:
-    """Yields the paths of the standard figures as they are drawn, as `save`.
-
-    `report` is called with the number of kinds of figures that are drawn, and of all.
-    """
-    figures = standard(study, at, report)
+    """Yields the paths of the standard figures as they are drawn, as `standard`."""
+    figures = standard(study, at, report, few=few)
     yield from save_all(study, figures, caption, folder, forms, styles)
 
 
 def standard(
-    study: Study, at: Sequence[float] = (), report: OnDrawn | None = None
+    study: Study,
+    at: Sequence[float] = (),
+    report: OnDrawn | None = None,
+    *,
+    few: bool = False,
 ) -> Iterator[tuple[str, Figure]]:
     """Yields the standard figures with their file names, one at a time, as `save`.
 
@@ -73,16 +79,19 @@ def standard(
         study: Study with at least one run that has ended.
         at: Virtual seconds at which the first metric is drawn as well.
         report: Called with the number of kinds that are drawn, and of all.
+        few: Whether the first of each module in `FIRST` are enough.
 
     Raises:
         UserError: The figure of a plug-in is none, or has the name of another one.
     """
     names: set[str] = set()
     kinds = [module for module in _modules() if hasattr(module, "standard")]
+    if few:
+        kinds = [each for each in kinds if each.__name__.rpartition(".")[2] in FIRST]
     for done, module in enumerate(kinds):
         if report is not None:
             report(done, len(kinds))
-        for name, figure in module.standard(study):
+        for name, figure in islice(module.standard(study), 1 if few else None):
             names.add(name)
             yield name, figure
     for name, figure in instants.at_times(study, at):

@@ -112,7 +112,7 @@ def close(study: "Study", forms: Sequence[str]) -> None:
     from ..parts import plugins
 
     show_results(study, brief=True)
-    drawn = len(list(draw(study, forms))) if forms else 0
+    drawn = len(list(draw(study, forms, few=True))) if forms else 0
     figures = f" ({counted(drawn, 'figure')} in figures/)" if drawn else ""
     out.print()
     out.say(f"Study: {study.folder}{figures}")
@@ -228,6 +228,8 @@ def draw(
     metric: str | None = None,
     against: str | None = None,
     target: float | None = None,
+    *,
+    few: bool = False,
 ) -> Iterator[Path]:
     """Draws the standard figures of a study into its folder; yields their files.
 
@@ -240,6 +242,7 @@ def draw(
         metric: Metric of further figures; by default the study's first one.
         against: Count or swept key of a further figure.
         target: Value of the metric to which times are drawn.
+        few: Whether the first figures are enough.
     """
     from ...analysis import figures, frames
     from ...analysis.figures import files, report, winner_maps
@@ -257,7 +260,8 @@ def draw(
         drawn.append((f"time-to-target-{target:g}", figure))
     yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
-        yield from report.saved(study, study.folder, forms, styles, at, count)
+        folder = study.folder
+        yield from report.saved(study, folder, forms, styles, at, count, few=few)
 
 
 def close_world(study: "Study", seconds: float | None, forms: Sequence[str]) -> None:
