@@ -114,3 +114,13 @@ def test_a_network_of_strips_can_be_planned(*, centralised: bool) -> None:
     of_party = run.scenario.problem.model.num_weights(32, 1)
     assert set_up(run).shape.num_weights == 2 * of_party
     # 17 samples, of two parties with parts of 8 x 4 pixels
+
+
+def test_many_samples_are_as_few_by_few() -> None:
+    """Blocks of samples, the last one padded, change nothing."""
+    network = CNN.make(3, 96, "vertical")
+    weights, x = some(CNN.num_weights(96, 3)), some(8 * 64 + 5, 96, seed=1)
+    wanted = np.concatenate(
+        [applied(network, weights, part) for part in (x[:99], x[99:])], 1
+    )
+    np.testing.assert_allclose(applied(network, weights, x), wanted, rtol=1e-12)

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, Key
 
 from ....problem.models.convolution import convolve
 from ....problem.models.flat import LayeredNetwork, by_inputs, drawn
 from ....problem.models.parts import Shapes
 from .part import Image, ViewCnn
+
+BLOCK = 64
+"""Samples that are evaluated at once where there are many: they stay in the cache, so
+that 1,984 take half the time (64 channels). The gradient of 256 is faster whole."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,13 @@ class ViewCnnNetwork(LayeredNetwork):
         x: Float[Array, "S F"],
         noise: Sequence[Float[Array, "... S"]] = (),
     ) -> Float[Array, "C S"]:
+        samples = x.shape[1]
+        if samples > 8 * BLOCK and not noise:
+            padded = jnp.pad(x, ((0, 0), (0, -samples % BLOCK)))
+            blocks = padded.reshape(len(x), -1, BLOCK).swapaxes(0, 1)
+            outputs = lax.map(lambda block: self._outputs(parts, block), blocks)
+            return outputs.swapaxes(0, 1).reshape(-1, padded.shape[1])[:, :samples]
+
         def act(sums: Array, layer: int) -> Array:
             return jax.nn.relu(sums + noise[layer] if noise else sums)
 
