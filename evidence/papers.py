@@ -2,7 +2,8 @@
 
 papers.csv has a line a sentence: its words, and which claims of which scenarios are
 about it. readings.csv says by which choice variants of a claim read the paper. A claim
-that makes no such choice is about all readings of its sentence.
+that makes no such choice is about all readings of its sentence. notes.yaml says what
+would have to be different where a sentence fails or depends on the reading.
 """
 
 import csv
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import yaml
 
 from . import rows as experiments
 from .generators.formulas import markdown
@@ -22,6 +24,7 @@ from .rows import COUNTED, FAILS, HOLDS, OPEN, ROOT, VARIANT
 
 LISTED = Path("evidence/papers.csv")
 READINGS = Path("evidence/readings.csv")
+NOTES = Path("evidence/notes.yaml")
 HOLD, FAIL, UNSURE, DEPENDS = "holds", "fails", "inconclusive", "depends on the reading"
 VERDICTS = (HOLD, FAIL, DEPENDS, UNSURE)
 WORDS = {HOLDS: HOLD, FAILS: FAIL}
@@ -150,6 +153,15 @@ def readings(root: Path = ROOT) -> list[Interpretation]:
         ]
 
 
+def notes(root: Path = ROOT) -> dict[tuple[str, str], dict[str, str]]:
+    """Returns what would have to be different (`note`), and a run that shows it.
+
+    Its keys are a paper and a sentence of it.
+    """
+    listed = yaml.safe_load((root / NOTES).read_text(encoding="utf-8"))
+    return {(one["paper"], one["sentence"]): one for one in listed}
+
+
 def claims(root: Path = ROOT) -> pd.DataFrame:
     """Returns the judged claims of papers, with their readings and how they count."""
     listed, choices = experiments.apart(root), readings(root)
@@ -257,6 +269,7 @@ def page(paper: str, judged: list[Assessed], note: str) -> str:
     tally = Counter(one.verdict for one in mine)
     counts = ", ".join(f"{verdict} {tally[verdict]}" for verdict in VERDICTS)
     shown = [one for one in mine if (one.cells["how"] == COUNTED).any()]
+    known = notes()
     rest = [
         (one.sentence.words, one.sentence.where, one.why, _panels(one))
         for one in mine
@@ -270,7 +283,7 @@ def page(paper: str, judged: list[Assessed], note: str) -> str:
         "hold, or are open, then the smallest and largest estimate. To run a panel\n"
         "again: `stalesim run PANEL`. [The rule](../../docs/judging.md#what-is-counted)"
         ",\n[every claim](reproduction.md).\n\n"
-        + "".join(map(_shown, shown))
+        + "".join(_shown(one) + _noted(one, known) for one in shown)
         + "## Inconclusive, since nothing counts\n\n"
         + f"{markdown(pd.DataFrame(rest, columns=columns))}\n"
     )
@@ -292,6 +305,13 @@ def _shown(one: Assessed) -> str:
     head += f". Columns: {choices}" if choices else ""
     table = markdown(pd.DataFrame(lines))
     return f"## {one.sentence.words[:-1]}\n\n{head}.\n\n{table}\n\n"
+
+
+def _noted(one: Assessed, known: dict[tuple[str, str], dict[str, str]]) -> str:
+    found = known.get((one.sentence.paper, one.sentence.words))
+    if found is None:
+        return ""
+    return f"{found['note'].strip()}\n\n    {found['run'].strip()}\n\n"
 
 
 def _panels(one: Assessed) -> str:

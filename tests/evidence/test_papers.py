@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 from collections import Counter
 from fnmatch import fnmatchcase
 from functools import cache
@@ -54,6 +55,23 @@ def test_every_reading_is_of_some_claim() -> None:
     ]
     for choice in papers.readings():
         assert any(choice.is_made(*one) for one in judged + variants), choice
+
+
+def test_what_does_not_hold_has_a_note_whose_run_can_be_started() -> None:
+    judged = {(one.sentence.paper, one.sentence.words): one for one in papers.judge()}
+    known = papers.notes()
+    asked = {
+        key
+        for key, one in judged.items()
+        if one.verdict in (papers.FAIL, papers.DEPENDS)
+    }
+    assert asked <= {*known}, "add to evidence/notes.yaml what would have to differ"
+    for key, noted in known.items():
+        assert rows.COUNTED in {*judged[key].cells["how"]}, "its page does not show it"
+        program, command, name, *options = shlex.split(noted["run"])
+        assert (program, command) == ("stalesim", "run")
+        assert {*options[::2]} == {"-s"}
+        assert read_any(name, options[1::2]).replicates >= 3
 
 
 def _claims(*lines: tuple[str, str, str, tuple[tuple[str, str], ...]]) -> pd.DataFrame:
