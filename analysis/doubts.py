@@ -10,6 +10,7 @@ import numpy as np
 
 from ..simulator.files.study import is_world
 from ..simulator.files.timeline import COMMITS, SINCE
+from ..simulator.parts.errors import counted, ranges
 from ..simulator.scenario.study import Run
 from . import facts
 from .facts import Entry
@@ -43,7 +44,7 @@ def notes(study: Study) -> list[str]:
         if run.get("stop_reason", "").startswith(SINCE):
             found[f"{run['label']} stood still: {run['stop_reason']}"] = None
     lines = [f"sweep.{key}: {line}" for key, line in unequal_means(groups)]
-    lines += [*found, *overdue(study)]
+    lines += [*found, *overdue(study), *shut_out(study)]
     more = [f"... and {len(lines) - MOST} more such lines"] if lines[MOST:] else []
     return lines[:MOST] + more
 
@@ -75,6 +76,25 @@ def overdue(study: Study) -> Iterator[str]:
                 f"{group}: {longer} of {number} rounds were longer than their "
                 f"{limit:g} s, as nothing had arrived by then"
             )
+
+
+def shut_out(study: Study) -> Iterator[str]:
+    """Yields a line on each group whose staleness bound rejects all of some clients."""
+    bounds = {}
+    for run in study.manifest["runs"]:
+        bound = facts.at_key(run, "protocol.staleness_bound")
+        beyond = facts.at_key(run, "protocol.beyond") or "reject"
+        if bound is not None and beyond == "reject":
+            bounds[run["run"]] = f"{run['label']}: max_staleness {bound} rejected every"
+    if not bounds:
+        return
+    table = study.table("clients")
+    of_client = table.groupby([table["run"].map(bounds), "client"], sort=False)
+    counts = of_client.agg({"num_jobs": "min", "num_applied": "sum"})
+    never = counts.index[(counts["num_jobs"] > 1) & (counts["num_applied"] == 0)]
+    for words, out in never.to_frame(index=False).groupby("run", sort=False)["client"]:
+        who = f"{counted(len(out), 'client')} ({ranges(out)})"
+        yield f"{words} update of {who}: raise it, or learn without them"
 
 
 def without_mean(scenario: Entry, num_clients: int) -> Iterator[tuple[str, str]]:

@@ -37,14 +37,9 @@ def of(entry: Entry) -> Facts:
     return entry.get("facts") or {}
 
 
-def are_workers(manifest: Entry) -> bool:
-    """Returns whether no run has a server: workers average with each other."""
-    return all(of(run).get("averages") for run in manifest["runs"])
-
-
 def worded(manifest: Entry, text: str) -> str:
     """Returns a text that says worker updates where no run has a server."""
-    if not are_workers(manifest):
+    if not all(of(run).get("averages") for run in manifest["runs"]):
         return text
     text = text.replace("Server update", "Worker update")
     return text.replace("server update", "worker update")

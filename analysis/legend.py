@@ -68,14 +68,9 @@ def _of_time(study: Study) -> Iterator[str]:
     few = int(table["replicates"].min())
     if not target.is_known:
         yield "virtual seconds to a target, of which there is none: all runs diverged"
-    elif target.stated:
-        yield f"virtual seconds to {target.metric} {target.value:.3g}"
     else:
-        share = targets.share_of_best(study, target.metric)
-        yield (
-            f"virtual seconds to {target.metric} {target.value:.3g}, {share} the best "
-            f"variant's final value"
-        )
+        origin = "" if target.stated else f", {targets.origin(study, target.metric)}"
+        yield f"virtual seconds to {target.metric} {target.value:.3g}{origin}"
     yield f"median [{statistics.interval_name(few)}]" if few > 1 else "median"
     if target.is_known:
         times = targets.times_to_target(study, target.metric, target.value)
@@ -151,6 +146,8 @@ def _ends(study: Study) -> Iterator[str]:
 
 def _missed(study: Study) -> Iterator[str]:
     target, table = targets.time_to_default(study)
+    if target.is_known and not target.stated:
+        yield f"Target: {targets.origin(study, target.metric)}, as none is stated."
     late = table[table["reached"] < table["replicates"]]
     if target.is_known and len(late):
         counts = zip(late["group"], late["reached"], late["replicates"], strict=True)

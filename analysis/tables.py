@@ -133,7 +133,8 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
 def updates(study: Study) -> str:
     """Returns the column of versions: without a server, they are the workers'."""
-    return "worker updates" if facts.are_workers(study.manifest) else "commits"
+    words = facts.worded(study.manifest, "server updates")
+    return "commits" if words == HEADINGS["commits"] else words
 
 
 def brief(table: pd.DataFrame) -> pd.DataFrame:

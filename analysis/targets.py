@@ -236,10 +236,11 @@ def default_target(study: Study) -> MetricTarget:
     return MetricTarget(metric, near, stated=False)
 
 
-def share_of_best(study: Study, metric: str) -> str:
+def origin(study: Study, metric: str) -> str:
     """Returns words on `default_target`: which part it is of the best final value."""
     higher = described(study, metric).higher_is_better
-    return f"{100 * OF_BEST:g} % of" if higher else f"1/{OF_BEST:g} of"
+    share = f"{100 * OF_BEST:g} %" if higher else f"1/{OF_BEST:g}"
+    return f"{share} of the best variant's final value"
 
 
 def times_to_target(

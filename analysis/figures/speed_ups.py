@@ -17,8 +17,8 @@ from ..targets import (
     MetricTarget,
     default_target,
     not_reached,
+    origin,
     resolution,
-    share_of_best,
     time_to_target,
     times_to_target,
 )
@@ -131,7 +131,7 @@ def target_words(study: Study, metric: str, value: float) -> str:
     """Returns words on a target the scenario leaves open; "" of one that it states."""
     if default_target(study) != MetricTarget(metric, value, stated=False):
         return ""
-    return f"target: {share_of_best(study, metric)} the best group's final value"
+    return f"target: {origin(study, metric)}"
 
 
 def _bar_words(reached: np.ndarray, highs: np.ndarray, few: int) -> list[str]:

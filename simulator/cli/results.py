@@ -214,12 +214,10 @@ def lint(
         scenario = read_any(path)
         if not isinstance(scenario, BaseScenario):
             continue
-        lines = [
-            f"{place(path, keys)}: {'.'.join(map(str, keys))}: {text}"
-            for keys, text in linting.findings(scenario)
-        ]
-        for line in (*lines, *(f"{path}: {text}" for text in remarks(scenario))):
-            out.say(line)
+        said = [((), text) for text in remarks(scenario)]
+        for keys, text in (*linting.findings(scenario), *said):
+            words = place(path, keys), ".".join(map(str, keys)), text
+            out.say(": ".join(filter(None, words)))
             found += 1
     if found:
         raise SystemExit(FOUND)

@@ -188,12 +188,11 @@ def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
 
 def _rename(table: LogTable) -> None:
     """Reads each common name as ours where the log has one of them and not ours."""
-    known = {str(name).casefold(): name for name in table.frame.columns}
-    found: dict[object, str] = {}
+    found: dict[str, str] = {}
     for ours, words in SYNONYMS.items():
-        there = known.keys() & words.split()
-        if len(there) == 1 and ours not in known:
-            found[known[there.pop()]] = ours
+        there = [name for name in words.split() if name in table.frame]
+        if len(there) == 1 and ours not in table.frame:
+            found[there[0]] = ours
     if found:
         table.frame = table.frame.rename(columns=found)
         pairs = ", ".join(f"{name} as {ours}" for name, ours in found.items())

@@ -257,8 +257,8 @@ def test_others_columns_are_mapped(tmp_path: Path) -> None:
 
 def test_common_names_of_columns_are_read_and_said(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    log.write_text("Worker,start,finished\na,0,2\nb,1,4\n")
-    said = "Worker as client, start as read_time, finished as arrived_time; --columns"
+    log.write_text("worker,start,finished\na,0,2\nb,1,4\n")
+    said = "worker as client, start as read_time, finished as arrived_time; --columns"
     with pytest.warns(StudyWarning, match=said):
         read = read_log(log)
     assert (read.labels, read.times["arrived_time"].tolist()) == (["a", "b"], [2, 4])

@@ -173,6 +173,14 @@ def test_the_closing_table_counts_overdue_rounds_and_stopped_jobs(
     assert "base 0.75 0 0 0 0.25 0 0" in words
 
 
+def test_clients_whose_updates_are_all_too_stale_are_named(tmp_path: Path) -> None:
+    compute = {"law": "constant", "value": [1, 1, 1, 10]}
+    protocol = {"kind": "asynchronous", "max_staleness": 5}
+    tree = {"clients": {"number": 4, "compute": compute}, "protocol": protocol}
+    words = played_through(tmp_path, tree | {"stop": {"time": 60}})
+    assert "max_staleness 5 rejected every update of 1 client (4): raise it" in words
+
+
 @pytest.mark.slow
 def test_overdue_rounds_of_runs_are_counted_by_their_commits(tmp_path: Path) -> None:
     """A round of five clients has a row for each contribution but the last."""

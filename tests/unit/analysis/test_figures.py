@@ -223,7 +223,7 @@ def test_intervals_of_times_are_closed_where_all_arrived() -> None:
     study.manifest["scenario"]["stop"] = {}
     best = default_target(study)
     of_best = figures.speed_up_bars(study, best.metric, best.value)
-    assert note_of(of_best).endswith("target: 95 % of the best group's final value")
+    assert note_of(of_best).endswith("target: 95 % of the best variant's final value")
     table = study.tables["evaluations"]
     table.loc[table["run"] == 0, "test_accuracy"] = 0.1
     opened = figures.speed_up_bars(study, "test_accuracy", 0.8)

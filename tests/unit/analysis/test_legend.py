@@ -164,6 +164,8 @@ def test_what_went_wrong_is_said() -> None:
     assert "What ended the runs: stalled (3), time (2), diverged (1)." in remarks
     late = "1 of 3 runs of a, 3 of 3 runs of b did not reach test_accuracy 0.855."
     assert late in remarks
+    share = "95 % of the best variant's final value"
+    assert f"Target: {share}, as none is stated." in remarks
 
 
 def test_a_budget_that_ended_runs_is_named() -> None:

@@ -291,7 +291,7 @@ def test_replicates_that_do_not_arrive_are_drawn_and_counted() -> None:
     assert "arrived" not in str(all_there.get_label())
     assert all_there.axes[0].get_ylim()[0] == 0
     drawn = dict(report.standard(calm))["time-to-target-over-x"]
-    assert "target: 95 % of the best group's final value" in str(drawn.get_label())
+    assert "target: 95 % of the best variant's final value" in str(drawn.get_label())
 
 
 @pytest.mark.parametrize(
