@@ -100,7 +100,7 @@ def staleness_histogram(
             axes.set_title(f"{style.text(name, 26)}\n{words}", fontsize=small)
         after = ", after the start" if steady else ""
         figure.supxlabel(style.STALENESS[quantity] + after, fontsize=middle)
-        figure.supylabel("Density (per commit)", fontsize=middle)
+        figure.supylabel("Density (per unit of staleness)", fontsize=middle)
         handles = [Line2D([], [], color=style.ink(), ls=":", label="mean")]
         if steady:
             handles.append(Line2D([], [], color=style.ink(), lw=1.2, label="theory"))
