@@ -89,7 +89,7 @@ def caption(study: Study, at: Sequence[float] = ()) -> str:
 
 def method(study: Study) -> str:
     """Returns how `results` computes its numbers, and how certain divergence is."""
-    return f"Of medians {statistics.MEDIANS}. {escapes.chance(study)}."
+    return f"Medians: {statistics.MEDIANS}. {escapes.chance(study)}."
 
 
 def remarks(study: Study) -> list[str]:

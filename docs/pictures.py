@@ -249,7 +249,7 @@ def _draw_staleness(axes: Axes, study: Study, looks: dict[str, style.Look]) -> N
     axes.set_xlim(left=0)
     never = f" ({', '.join(fresh)}: always fresh)" if fresh else ""
     axes.set_title(f"Staleness of the updates{never}")
-    axes.set(xlabel="Staleness (commits)", ylabel="Share at least\nthis stale")
+    axes.set(xlabel="Staleness (server updates)", ylabel="Share at least\nthis stale")
 
 
 def gallery() -> None:

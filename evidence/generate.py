@@ -23,6 +23,7 @@ from PIL import Image
 
 from stalesim.analysis import choices, claims, tables, timelines
 from stalesim.analysis.claims.measured import measure
+from stalesim.analysis.figures.files import save_all
 from stalesim.analysis.frames import Study, runs
 from stalesim.analysis.markup import literal
 from stalesim.analysis.statistics import short
@@ -153,7 +154,8 @@ def take_in_world(study: Study, folder: Path) -> None:
     title, rows = next(timelines.tables(study))
     rows.to_csv(folder / "world.csv", index=False)
     with tempfile.TemporaryDirectory() as place:
-        paths = timelines.save(study, place)
+        drawn = timelines.standard(study)
+        paths = save_all(study, drawn, timelines.report.caption, place)
         figure = next(path for path in paths if path.stem == "comparison")
         target = FIGURES / f"{manifest['name']}.png"
         target.write_bytes(figure.read_bytes())

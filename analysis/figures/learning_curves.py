@@ -246,7 +246,8 @@ def _content(study: Study, known: list[str]) -> str:
     of = [float(each[group]) for group in known if group in each.index]
     if len(of) < 2 or max(of) <= 1.01 * min(of):
         return ""
-    return f"{min(of):.3g} to {max(of):.3g} client updates per server update, by group"
+    low, high = min(of), max(of)
+    return f"{low:.3g} to {high:.3g} client updates per server update, by variant"
 
 
 def _references(study: Study, against: str) -> set[str]:

@@ -98,7 +98,7 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
         figure, axes = layout.single(study, 5.2, 3.6)
         handles: list[Artist] = []
         cut = layout.Cut(study, metric)
-        for name, mine in lines.items():
+        for number, (name, mine) in enumerate(lines.items()):
             mine = mine.sort_values("epsilon")  # lines go from left to right
             mean, low, high = mine[["mean", "low", "high"]].to_numpy(np.float64).T
             low, high = cut.within(low, high)
@@ -112,8 +112,9 @@ def privacy_utility(study: Study, metric: str = "test_accuracy") -> Figure:
             for _, point in () if why else mine.iterrows():
                 axes.annotate(
                     style.text(worded(point[columns[over]])),
-                    (point["epsilon"], point["mean"]), (3, 3),
+                    (point["epsilon"], point["mean"]), (3, (3, -9)[number % 2]),
                     textcoords="offset points", fontsize=layout.small(),
+                    color=look.color,
                 )  # fmt: skip
         # A group without noise has no finite epsilon: a level for all of the axis.
         for _, row in free.iterrows():

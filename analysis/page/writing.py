@@ -180,9 +180,8 @@ def _table(
 def _verdicts(found: pd.DataFrame) -> str:
     counts = found["verdict"].value_counts()
     if counts.index.tolist() == [claims.HOLDS]:
-        return (
-            "The claim holds." if len(found) == 1 else f"All {len(found)} claims hold."
-        )
+        few = {1: "The claim holds.", 2: "Both claims hold."}
+        return few.get(len(found), f"All {len(found)} claims hold.")
     words = (f"{word} ({number})" for word, number in counts.items())
     return f"{counted(len(found), 'claim')}: {', '.join(words)}."
 

@@ -6,7 +6,7 @@
 """
 
 from .measures import contributions, spectral_gap
-from .report import save, standard, tables
+from .report import standard, tables
 from .view import View
 
-__all__ = ["View", "contributions", "save", "spectral_gap", "standard", "tables"]
+__all__ = ["View", "contributions", "spectral_gap", "standard", "tables"]

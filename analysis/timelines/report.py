@@ -3,9 +3,8 @@
 Pictures are made by `drawing`, which is imported for them alone, as Matplotlib is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,39 +144,6 @@ def _tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:
             elif theory is not None:
                 frame[title] = [f"[{value:.4g}]" for value in theory]
         yield f"{group}: clients", frame
-
-
-def save(
-    study: Study | View,
-    folder: str | Path,
-    seconds: float | None = None,
-    forms: str | Sequence[str] = "png",
-    styles: Sequence[str | Path] = (),
-) -> list[Path]:
-    """Draws the Gantt picture and the staleness of a timeline into `folder/figures`.
-
-    Next to each is its caption, as text.
-
-    Args:
-        study: Timeline with at least one run that has ended.
-        folder: Parent of the folder `figures`, which is created if missing.
-        seconds: Virtual seconds of the Gantt picture; by default those in which the
-            first jobs of the first group end.
-        forms: Formats of the files, as in `figures.save`.
-        styles: Matplotlib styles, as in `figures.save`.
-
-    Returns:
-        Paths of the files.
-
-    Raises:
-        StudyError: A figure cannot be written.
-        UserError: There is no such format or style.
-    """
-    from ..figures.files import save_all  # imports Matplotlib
-
-    seen = view(study)
-    drawn = standard(seen, seconds)
-    return [*save_all(seen.study, drawn, caption, folder, forms, styles)]
 
 
 CAPTIONS = {

@@ -163,7 +163,7 @@ def test_commits_of_unlike_content_are_said_to_be() -> None:
     table["contributions"] = table["commits"] * np.where(table["run"] < 5, 1, 8)
     # Three of the second group are in a buffer that is not full at the end.
     table["contributions"] += np.where(table["run"] < 5, 0, 3)
-    said = "1 to 8 client updates per server update, by group"
+    said = "1 to 8 client updates per server update, by variant"
     assert said in note_of(figures.convergence(study, against="commits"))
     assert said not in note_of(figures.convergence(study, against="time"))
     table["contributions"] = 3 * table["commits"]

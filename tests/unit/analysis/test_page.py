@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -129,6 +130,11 @@ def changed(study: Study, folder: Path, change: Any) -> Study:
     change(manifest)
     write_manifest(folder, manifest)
     return load(folder)
+
+
+def test_claims_that_all_hold_are_counted_in_words() -> None:
+    said = [writing._verdicts(pd.DataFrame({"verdict": ["holds"] * n})) for n in (2, 3)]
+    assert said == ["Both claims hold.", "All 3 claims hold."]
 
 
 def test_a_page_is_whole_and_tells_everything(study: Study, text: str) -> None:

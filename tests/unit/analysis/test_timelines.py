@@ -14,6 +14,7 @@ from matplotlib.text import Text
 
 from stalesim.analysis import frames, speeds, timelines
 from stalesim.analysis.figures import gantt, style
+from stalesim.analysis.figures.files import save_all
 from stalesim.analysis.laws import means
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import drawing, measures
@@ -333,7 +334,8 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     shown = dict(timelines.tables(study))
     assert sum(speeds.TITLE in title for title in shown) == 1
     assert set(shown["sync: 35 clients"]["clients"]) == {"slow (30)", "fast (5)"}
-    paths = timelines.save(study, tmp_path, 3.0)
+    drawn = timelines.standard(study, 3.0)
+    paths = [*save_all(study, drawn, timelines.report.caption, tmp_path)]
     names = ["gantt.png", "staleness.png", "comparison.png", "stragglers.png"]
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)

@@ -48,6 +48,11 @@ def test_the_curve_has_a_line_per_variant() -> None:
     lines = [line for line in axes.get_lines() if line.get_marker() == "o"]
     xs = [np.asarray(line.get_xdata()).tolist() for line in lines]
     assert xs == [[2, 8], [4]]
+    # Labels have their line's colour, and lie above it and below it in turn.
+    looks = [lines[place].get_color() for place in (0, 0, 1)]
+    texts: list[Any] = list(axes.texts)
+    assert [text.get_color() for text in texts] == looks
+    assert [text.xyann[1] for text in texts] == [3, 3, -9]
     np.testing.assert_allclose(np.asarray(lines[0].get_ydata()), [0.7, 0.9])
     bars = axes.collections[0].get_segments()
     np.testing.assert_allclose(bars[0][:, 1], [0.7 - HALF, 0.7 + HALF], rtol=1e-6)

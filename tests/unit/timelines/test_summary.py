@@ -48,7 +48,7 @@ def test_starts_of_an_open_system_that_were_missed_are_shown(tmp_path: Path) -> 
     incidents = views[0].incidents
     missed = incidents.loc[incidents["incident"] == "MISSED", "time"]
     assert missed.tolist() == [3, 6]
-    assert report.save(views[0], tmp_path)
+    assert dict(report.standard(views[0]))
 
 
 def jobs(*told: tuple[int, float, float, int]) -> Chunk:
