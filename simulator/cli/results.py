@@ -122,6 +122,11 @@ def tables(
 
     study = trace.load(folder)
     if of_clients:
+        if at or explained or latex:
+            raise UserError(
+                "--clients must be without --at, --legend and --latex, which are of "
+                "the results; write a file by -o clients.csv"
+            )
         tabulating.write_clients(study, file)
         return
     if trace.is_world(study.manifest):

@@ -279,7 +279,7 @@ def test_tables_show_how_clients_spent_their_time(world: Path, tmp_path: Path) -
     spent = told[["compute_s", "messages_s", "idle_s"]]
     assert len(told) == 4 * 5
     assert spent.sum(axis=1).to_numpy() == pytest.approx(50)
-    for option in (("--out", "clients.tex"),):
+    for option in (("--out", "clients.tex"), ("--latex",), ("--at", 3)):
         with pytest.raises(UserError, match=r"\.csv"):
             invoked("tables", folder, "--clients", *option)
     with pytest.raises(UserError, match="or add --clients"):
