@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ..simulator.files.study import is_world
+from ..simulator.files.study import Study, is_world
 from ..simulator.files.timeline import COMMITS, SINCE
 from ..simulator.parts.errors import counted, ranges
 from ..simulator.scenario.study import Run
 from . import facts
 from .facts import Entry
-from .frames import Study
 from .laws import InfiniteMeanError, column, means
 
 UNSETTLED = (

@@ -4,10 +4,13 @@ A protocol's and an algorithm's `described` write it when the run is planned. En
 an earlier version have none, and nothing replaces it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from ..simulator.parts.errors import printed
+
+BUNDLED = "mnist5k"
+"""Beginning of the name of data that are a part of MNIST."""
 
 Entry = Mapping[str, Any]
 """JSON of a manifest, or a part of it: a run, a scenario, a law."""
@@ -56,3 +59,15 @@ def at_key(run: Entry, key: str) -> Any:
 def short(value: Value) -> Value | str:
     """Returns a swept value for a column: a number or word as it is, others printed."""
     return printed(value) if isinstance(value, Mapping | list | tuple) else value
+
+
+def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
+    """Returns a line on each data set: its scale, and whether it is a part of MNIST."""
+    lines = []
+    for name, scaling in dict.fromkeys(named):
+        known = [f"scale {scaling}"] if scaling else []
+        if name and name.startswith(BUNDLED):
+            known.append("5,000 of MNIST's images (all: stalesim data get mnist)")
+        if name and known:
+            lines.append("; ".join([f"data: {name}", *known]))
+    return lines

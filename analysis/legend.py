@@ -1,11 +1,21 @@
 """The meaning of the columns of a study's tables, and remarks on its runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..simulator.parts.errors import counted, ranges
-from . import doubts, escapes, frames, instants, racing, statistics, tables, targets
+from . import (
+    doubts,
+    escapes,
+    facts,
+    frames,
+    instants,
+    racing,
+    statistics,
+    tables,
+    targets,
+)
 from .expenses import joules_by_end
 from .frames import Study
 from .markup import HEADINGS
@@ -13,8 +23,6 @@ from .spending import protected, spending, swept
 
 UNLIKE = 10
 """Ratio of bytes from which on a line gives the number of messages."""
-BUNDLED = "mnist5k"
-"""Beginning of the name of data that are a part of MNIST."""
 EARLY = {
     "privacy": "the privacy budget was spent",
     "recording": "the recording had ended",
@@ -97,7 +105,7 @@ def remarks(study: Study) -> list[str]:
     found = [_intervals(study), *_ends(study), *_missed(study), *doubts.notes(study)]
     if study.manifest["scenario"].get("tune"):
         found.append(f"Tuned by {racing.in_words(study)}")
-    return found + [line for line in _data(study) if BUNDLED in line]
+    return found + [line for line in _data(study) if facts.BUNDLED in line]
 
 
 def details(study: Study) -> list[str]:
@@ -175,16 +183,4 @@ def _megabytes(study: Study) -> Iterator[str]:
 
 def _data(study: Study) -> list[str]:
     runs = study.manifest["runs"]
-    return words_on_data((run.get("dataset"), run.get("scaling")) for run in runs)
-
-
-def words_on_data(named: Iterable[tuple[str | None, str | None]]) -> list[str]:
-    """Returns a line on each data set: its scale, and whether it is a part of MNIST."""
-    lines = []
-    for name, scaling in dict.fromkeys(named):
-        facts = [f"scale {scaling}"] if scaling else []
-        if name and name.startswith(BUNDLED):
-            facts.append("5,000 of MNIST's images (all: stalesim data get mnist)")
-        if name and facts:
-            lines.append("; ".join([f"data: {name}", *facts]))
-    return lines
+    return facts.words_on_data((run.get("dataset"), run.get("scaling")) for run in runs)

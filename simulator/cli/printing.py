@@ -84,7 +84,7 @@ def show_plan(
 
 def show_sizes(sizes: "Mapping[tuple[str, str, str], Sequence[str]]") -> None:
     """Shows the sizes of models and jobs, and any data in place of real ones."""
-    from ...analysis.legend import words_on_data
+    from ...analysis.facts import words_on_data
 
     for line in words_on_data((name, scaling) for name, scaling, _ in sizes):
         out.say(line)

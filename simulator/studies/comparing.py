@@ -13,16 +13,17 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...analysis import racing
 from ..engine import device
 from ..files import inputs
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
 from ..parts.errors import StudyError, counted, documented_key
+from ..parts.lazy import Late
 from ..scenario import tuning
 from ..scenario.reading import validated
 from ..scenario.scenario import Scenario
@@ -32,6 +33,11 @@ from . import origins, planning, running
 from .planning import OPEN, TUNING
 from .progress import Progress, Stages, bar
 from .study_folder import StudyFolder, refuse_others
+
+if TYPE_CHECKING:
+    from ...analysis import racing
+else:
+    racing = Late("...analysis.racing", __package__)  # pandas, a second
 
 Rank = tuple[float, ...]
 """Order of trials, the best first: runs without a value, their mean; then the same of

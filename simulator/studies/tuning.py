@@ -14,16 +14,16 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...analysis import racing
 from ..files.study import Study, load
 from ..files.study.disk import locked
 from ..files.study.manifest import NAME
 from ..parts.errors import StudyError, check_type
 from ..parts.extras import extra
+from ..parts.lazy import Late
 from ..scenario import tuning
 from ..scenario.grid import Span, short
 from ..scenario.reading import validated
@@ -33,6 +33,11 @@ from ..scenario.tuning import Searched, Tune
 from . import executors, planning, running
 from .planning import OPEN
 from .progress import Progress, Stages, bar
+
+if TYPE_CHECKING:
+    from ...analysis import racing
+else:
+    racing = Late("...analysis.racing", __package__)  # pandas, a second
 
 AT_RANDOM = 10
 """Trials before the search learns from results."""

@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from stalesim.analysis import figures, legend, staleness, tables
+from stalesim.analysis import facts, figures, legend, staleness, tables
 from stalesim.analysis.figures import layout
 from stalesim.analysis.frames import first_metric
 from stalesim.analysis.markup import markdown
@@ -262,9 +262,9 @@ def test_scales_of_data_are_told() -> None:
 
 
 def test_a_part_of_mnist_says_how_to_get_all() -> None:
-    (line,) = legend.words_on_data([("mnist5k (3, 8)", None)])
+    (line,) = facts.words_on_data([("mnist5k (3, 8)", None)])
     assert line.endswith("5,000 of MNIST's images (all: stalesim data get mnist)")
-    assert not legend.words_on_data([("usps (zip)", None), (None, None)])
+    assert not facts.words_on_data([("usps (zip)", None), (None, None)])
 
 
 def test_without_a_server_updates_are_the_workers() -> None:
