@@ -114,3 +114,14 @@ def test_a_folder_is_linted_file_by_file(tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(f"{TINY}{rest}{variants}")
     lines = invoked("lint", tmp_path).output.splitlines()
     assert [Path(line.partition(":")[0]).stem for line in lines] == ["one", "two"]
+
+
+def test_all_commands_say_remarks_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"{TINY}stop: {{time: 9}}\nevaluate: {{every: {{time: 30}}}}\n")
+    said = "evaluate.every.time is 30 virtual s, but runs end at 9: they are evaluated"
+    said += " at their beginning and end alone"
+    linted = invoked("lint", path)
+    assert (linted.exit_code, linted.output) == (1, f"{path}: {said}\n")
+    for command in (("run", "--dry-run"), ("timeline", "-o", tmp_path / "out")):
+        assert invoked(*command, path).stderr == f"stalesim: warning: {said}\n"

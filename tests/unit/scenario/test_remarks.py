@@ -1,12 +1,9 @@
 """What is allowed, but hardly meant."""
 
-from pathlib import Path
-
 import pytest
 
 from stalesim.simulator.scenario.reading import loads, loads_any
 from stalesim.simulator.scenario.remarks import TOGETHER, remarks
-from tests.commands import invoked
 
 TEXT = """\
 name: study
@@ -194,13 +191,3 @@ def test_a_world_alone_is_remarked() -> None:
     said = " ".join(remarks(loads_any(ALONE, "x.yaml")))
     for words in ("variants a and b are", "a commit of a takes 5", "concurrency is 9"):
         assert words in said
-
-
-def test_all_commands_say_remarks_in_the_same_words(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(TEXT, encoding="utf-8")
-    linted = invoked("lint", path)
-    assert (linted.exit_code, linted.output) == (1, f"{path}: {SAID}\n")
-    for command in (("run", "--dry-run"), ("timeline", "-o", tmp_path / "out")):
-        result = invoked(*command, path)
-        assert result.stderr == f"stalesim: warning: {SAID}\n"
