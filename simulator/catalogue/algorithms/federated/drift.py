@@ -15,9 +15,10 @@ from ....parts.lazy import Late
 from ....problem.constants import Constants
 from .chain import Chained, StagePart
 from .clients import LocalWork
+from .part import FedAvg
 from .server import AsMoves, Mean, ServerStep, Weigh
 from .stage import LocalOptions, ReceivePart, in_program
-from .stages import ClientJob, Contributions, ServerRow
+from .stages import ClientJob, Contributions, ServerRow, divisor
 
 if TYPE_CHECKING:
     import jax
@@ -122,6 +123,58 @@ def refuse_apart(method: Chained, stage: StagePart) -> None:
             "must be in a chain with control_variate next after controlled_work, got "
             f"{tag(type(stage))!r} alone; add the other",
         )
+
+
+class Normalise(OfSteps):
+    """Divides each move by its local steps, times their mean over the round (FedNova).
+
+    The mean, tau_eff, has the weights of the contributions.
+    """
+
+    kind: Literal["normalise"] = "normalise"
+    protocols: ClassVar[tuple[str, ...]] = ("synchronous",)
+
+    def fits(self, method: Chained) -> None:
+        for option in ("local_optimizer", "proximal"):
+            if given := getattr(method.work, option, None):
+                raise method.refusal(
+                    method.work,
+                    option,
+                    "must be left out with normalise, which divides by numbers of "
+                    f"plain steps, got {getattr(given, 'kind', given)!r}; remove it",
+                )
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: None
+    ) -> tuple[Contributions, None]:
+        message: Any = contributions.message
+        steps = self.steps_of(row, message)
+        share = contributions.share.astype(message.dtype).reshape(steps.shape)
+        mean = (share * steps).sum() / divisor(share.sum())
+        return contributions._replace(message=mean / steps * message), state
+
+
+class FedNova(FedAvg):
+    """Averages clients' moves per local step, so that many steps do not weigh more.
+
+    The server goes from x to x + tau_eff sum_i p_i (y_i - x) / tau_i, tau_i being the
+    local steps of client i, p_i its weight, and tau_eff the sum of p_i tau_i. All else
+    is as in `fed_avg`, with local steps of plain SGD.
+
+    Source: Wang, Liu, Liang, Joshi and Poor, Tackling the Objective Inconsistency
+    Problem in Heterogeneous Federated Optimization (2020), FedNova with plain SGD: a_i
+    is a vector of ones.
+    """
+
+    kind: Literal["fed_nova"] = "fed_nova"  # pyright: ignore
+    local_optimizer: ClassVar[None] = None  # pyright: ignore
+    proximal: ClassVar[None] = None  # pyright: ignore
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        stages = super().stages
+        place = next(i for i, one in enumerate(stages) if isinstance(one, AsMoves))
+        return (*stages[:place], self.with_own(Normalise), *stages[place:])
 
 
 class Scaffold(LocalOptions, Chained):
