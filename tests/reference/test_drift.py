@@ -1,7 +1,7 @@
-"""FedNova in slow, plain NumPy, and what it and SCAFFOLD refuse.
+"""FedNova and FedDyn in slow, plain NumPy, and what they and SCAFFOLD refuse.
 
-Source: Wang et al. (2020), FedNova with a_i = (1, ..., 1). SCAFFOLD is in
-`test_along`.
+Sources: Wang et al. (2020), FedNova with a_i = (1, ..., 1); Acar et al. (2021),
+Algorithm 1, with local steps in place of the minimum. SCAFFOLD is in `test_along`.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from stalesim.simulator.catalogue.algorithms.federated.chain import WrittenChain
 from stalesim.simulator.catalogue.algorithms.federated.drift import (
+    FedDyn,
     FedNova,
     Scaffold,
 )
@@ -29,7 +30,7 @@ from tests.reference.methods_support import (
 )
 from tests.runs import execute, prepared
 
-ETA, SERVER_ETA = 0.1, 0.7
+ETA, ALPHA, SERVER_ETA = 0.1, 0.3, 0.7
 
 
 def nova(plan: Prepared) -> twin.Server:
@@ -49,13 +50,37 @@ def nova(plan: Prepared) -> twin.Server:
     return server
 
 
+def dynamic(plan: Prepared) -> twin.Server:
+    """Returns the server of FedDyn at the end of a run."""
+    problem, theta = problem_of(plan), start_of(plan)
+    server = twin.Server(problem, theta, K, ETA, 1.0)
+    h, gradients = np.zeros_like(theta), np.zeros((K, *theta.shape))
+    for row in jobs_of(plan):
+        ends = []
+        for job in row.jobs:
+            mine, y = gradients[job.client], theta
+            for batch in job.batches:
+                pulled = ALPHA * (y - theta) - mine
+                y = y - ETA * (twin.of_batch(problem, y, batch)[1] + pulled)
+            gradients[job.client] = mine - ALPHA * (y - theta)
+            ends.append(y)
+        h = h - ALPHA / K * sum(y - theta for y in ends)
+        theta = np.mean(ends, axis=0) - h / ALPHA
+        server.becomes(theta)
+    return server
+
+
 UNEVEN = {"local_steps": 5, "speeds": [1, 2, 3, 4, 5]}
 NOVA = {"kind": "fed_nova", "server_step_size": SERVER_ETA}
+DYNAMIC = {"kind": "fed_dyn", "proximal": ALPHA}
 THREE = {"clients": {"selection": {"in_flight": 3}}}
 SIZES = {"problem": {"partition": {"kind": "sizes", "clients": K, "weights": "m"}}}
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "FedNova, some clients": (nova, NOVA | UNEVEN, THREE),
     "FedNova, epochs": (nova, NOVA | {"local_epochs": 1}, SIZES),
+    "FedDyn, some clients": (dynamic, DYNAMIC | {"local_steps": 3}, THREE),
+    "FedDyn, unequal steps": (dynamic, DYNAMIC | UNEVEN, {}),
+    "FedDyn, one step": (dynamic, DYNAMIC, THREE),
 }
 
 
@@ -73,7 +98,7 @@ def test_numbers_are_those_of_the_algorithm(name: str) -> None:
         assert_models_alike(memory, play(plan))
 
 
-@pytest.mark.parametrize("method", [NOVA | UNEVEN])
+@pytest.mark.parametrize("method", [NOVA | UNEVEN, DYNAMIC | UNEVEN])
 def test_row_after_row_gives_the_same(method: dict[str, Any]) -> None:
     def objectives(mode: str) -> np.ndarray:
         memory, _ = execute([prepared(tree(method, THREE), seed=SEED)], mode)
@@ -88,6 +113,7 @@ PLAIN = "must be left out with normalise, which divides by numbers of plain step
 REFUSED: list[tuple[type[Any], dict[str, Any], str]] = [
     (Scaffold, {"local_optimizer": ADAM}, "Extra inputs are not permitted"),
     (FedNova, {"local_steps": 1, "proximal": 0.1}, "Extra inputs are not permitted"),
+    (FedDyn, {"proximal": 1, "local_optimizer": ADAM}, "Extra inputs"),
     *(
         (
             WrittenChain,
@@ -105,6 +131,7 @@ REFUSED: list[tuple[type[Any], dict[str, Any], str]] = [
             ({"local_optimizer": ADAM}, "'adam'; remove it"),
         )
     ),
+    (FedDyn, {"proximal": 0}, "greater than 0"),
     *(
         (
             WrittenChain,

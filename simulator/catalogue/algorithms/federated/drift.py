@@ -5,7 +5,7 @@ No JAX is imported until a run needs it.
 
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 from jaxtyping import Float
 
@@ -14,11 +14,11 @@ from ....parts.base import tag
 from ....parts.lazy import Late
 from ....problem.constants import Constants
 from .chain import Chained, StagePart
-from .clients import LocalWork
+from .clients import LocalWork, Positive
 from .part import FedAvg
 from .server import AsMoves, Mean, ServerStep, Weigh
-from .stage import LocalOptions, ReceivePart, in_program
-from .stages import ClientJob, Contributions, ServerRow, divisor
+from .stage import AdjustPart, LocalOptions, ReceivePart, in_program
+from .stages import ClientJob, Contributions, ServerRow, Step, divisor
 
 if TYPE_CHECKING:
     import jax
@@ -177,6 +177,39 @@ class FedNova(FedAvg):
         return (*stages[:place], self.with_own(Normalise), *stages[place:])
 
 
+class DynamicWork(CorrectedWork):
+    """Local steps by g - h_i + mu (y - x); h_i falls by mu times the move (FedDyn)."""
+
+    kind: Literal["dynamic_work"] = "dynamic_work"  # pyright: ignore
+    proximal: Positive  # pyright: ignore
+    """alpha: clients step on their loss plus half of it times the squared distance from
+    the model read, less the product of h_i and the model."""
+
+    def __call__(self, job: ClientJob, state: Any) -> tuple[Work, Array]:
+        work, _ = super().__call__(job._replace(drift=-state), None)
+        pull = cast("Array", self.proximal) * job.step_size
+        return work, state + pull.astype(state.dtype) * work.message
+
+
+class DynamicStep(AdjustPart):
+    """Adds to a round's mean move those of all rounds, over all clients (FedDyn).
+
+    Its state is the server's h / mu.
+    """
+
+    kind: Literal["dynamic_step"] = "dynamic_step"
+    protocols: ClassVar[tuple[str, ...]] = ("synchronous",)
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> Array:
+        return jnp.zeros_like(weights)
+
+    def __call__(self, row: ServerRow, step: Step, state: Array) -> tuple[Step, Array]:
+        share = row.event.present().sum() / row.problem.num_clients
+        after = state + share.astype(state.dtype) * step.direction
+        after = jnp.where(step.applies, after, state)
+        return step._replace(direction=step.direction + after), after
+
+
 class Scaffold(LocalOptions, Chained):
     """Corrects the local steps of clients by control variates, c - c_i.
 
@@ -200,3 +233,26 @@ class Scaffold(LocalOptions, Chained):
         kinds = ControlledWork, ControlVariate, AsMoves, Weigh, Mean
         step = ServerStep(step_size=self.server_step_size)
         return (*map(self.with_own, kinds), step)
+
+
+class FedDyn(LocalOptions, Chained):
+    """Corrects clients by what they have moved so far, so that their optima agree.
+
+    Client i makes local steps by g - h_i + mu (y - x) and moves h_i by -mu (y_i - x).
+    The server goes to the mean of the y_i less h / mu, of which h moves by -mu times
+    the sum of y_i - x over all clients' number.
+
+    Source: Acar et al., Federated Learning Based on Dynamic Regularization (2021),
+    Algorithm 1, with local steps in place of the exact minimum.
+    """
+
+    kind: Literal["fed_dyn"] = "fed_dyn"
+    proximal: Positive
+    """alpha."""
+    local_optimizer: ClassVar[None] = None  # pyright: ignore
+    protocols: ClassVar[tuple[str, ...]] = ("synchronous",)
+
+    @cached_property
+    def stages(self) -> tuple[StagePart, ...]:
+        kinds = DynamicWork, AsMoves, Weigh, Mean, DynamicStep
+        return (*map(self.with_own, kinds), ServerStep(step_size=1.0))
