@@ -21,8 +21,8 @@ class Asynchronous(Remarked, Protocol):
     With a staleness bound, no contribution is applied that is staler: it is rejected
     and its client begins again (Ringmaster ASGD with R = bound + 1, Algorithm 4 of
     Maranjyan, Tyurin and Richtarik, 2025), or its job is stopped as soon as that is
-    sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale
-    (stale-synchronous, Ho et al., 2013).
+    sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale;
+    the protocol `ssp` compares clients' clocks instead.
     """
 
     kind: Literal["asynchronous"] = "asynchronous"
@@ -78,7 +78,7 @@ class Asynchronous(Remarked, Protocol):
         if bound is not None and self.beyond == "wait" and bound + 1 < in_flight:
             yield (
                 f"max_staleness {bound} with beyond: wait lets {bound + 1} of "
-                f"{in_flight} clients work at a time; in SSP all do"
+                f"{in_flight} clients work at a time; in ssp all do"
             )
 
     def described(self, num_clients: int) -> dict[str, object]:
