@@ -53,7 +53,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "asynchronous": ("async", "asynchronous SGD", "FedAsync", "Hogwild"),
     "synchronous": ("sync", "BSP"),
     "buffered": ("FedBuff", "buffered aggregation", "semi-asynchronous"),
-    "bounded": ("SSP", "stale synchronous parallel"),
+    "ssp": ("stale synchronous parallel", "stale-synchronous"),
     "gossip": ("decentralized", "peer to peer", "p2p"),
     "push_gossip": ("gossip learning",),
     "centralised": ("centralized", "sequential", "minibatch SGD"),

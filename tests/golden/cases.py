@@ -172,6 +172,10 @@ def _cases() -> dict[str, dict[str, Any]]:
     cases["fed_buff window"] = case("window", HORIZONTAL, buffered)
     averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
     cases["fed_avg"] = case("synchronous", HORIZONTAL, averaging)
+    against = {"scaffold": {}, "fed_nova": {}, "fed_dyn": {"proximal": 0.1}}
+    for kind, own_options in against.items():
+        method = averaging | {"kind": kind, **own_options}
+        cases[kind] = case("synchronous", HORIZONTAL, method)
     for protocol in ("collect", "trials", "stopping", "routed"):
         cases[f"sgd {protocol}"] = case(protocol, HORIZONTAL, SGD)
     deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}

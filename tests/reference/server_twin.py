@@ -446,6 +446,21 @@ def newest(max_age: float | None = None) -> Stage:
     return stage
 
 
+def area() -> Stage:
+    """u <- u + (1/n) (y_i - y_i'), y_i' what client i sent last, else x_0: AREA."""
+    memory: dict[int, Vector] = {}
+
+    def stage(server: Server, jobs: list[Job]) -> None:
+        moved = np.zeros_like(server.direction)
+        for job in jobs:
+            own = job.read - server.local_step * job.message
+            moved = moved + own - memory.get(job.client, server.models[0])
+            memory[job.client] = own
+        server.direction = -moved / server.num_clients
+
+    return stage
+
+
 def calibrated() -> Stage:
     """h + (1/M) sum (D_i - h_i), then h_i := D_i: CA2FL. Section 6."""
     cache: dict[int, Vector] = {}
@@ -648,6 +663,7 @@ STAGES: dict[str, tuple[str, Callable[..., Stage]]] = {
     "mean": ("commit", mean),
     "malenia": ("commit", mean_of_clients),
     "ia2sgd": ("commit", newest),
+    "area": ("commit", area),
     "ca2fl": ("commit", calibrated),
     "ringleader": ("commit", two_tables),
     "scale_by_weight": ("commit", scale_by_weight),
@@ -730,4 +746,5 @@ def rates_of(o: Options) -> tuple[Any, Any]:
         own = o["chain"][-1].get("step_size")
         return usual, usual if own is None else own
     server = o["server_step_size"] if kind in ("fed_avg", "fed_buff") else usual
+    server = 1.0 if kind == "area" else server
     return usual if local is None else local, server

@@ -1,8 +1,6 @@
 """What the server sends along with the model, by SCAFFOLD in slow, plain NumPy.
 
-SCAFFOLD (Karimireddy et al. 2020, Algorithm 1, option II) is a chain of two stages of
-the tests' own: clients whose local steps have a constant drift, and the server's
-control variate, which goes along with the model.
+Source: Karimireddy et al. (2020), Algorithm 1, option II.
 """
 
 from functools import cached_property
@@ -15,18 +13,15 @@ import pytest
 from pydantic import ValidationError
 
 from stalesim.simulator.catalogue.algorithms.federated.chain import (
+    Chained,
     ReceivePart,
     StagePart,
-    in_program,
 )
-from stalesim.simulator.catalogue.algorithms.federated.clients import LocalWork
+from stalesim.simulator.catalogue.algorithms.federated.drift import (
+    ControlVariate,
+    Scaffold,
+)
 from stalesim.simulator.catalogue.algorithms.federated.part import FedAvg
-from stalesim.simulator.catalogue.algorithms.federated.server import (
-    AsMoves,
-    Mean,
-    ServerStep,
-    Weigh,
-)
 from stalesim.simulator.engine.simulation import Prepared, prepare
 from stalesim.simulator.problem.models.parts import ProblemShape
 from stalesim.simulator.scenario.study import Run
@@ -46,54 +41,10 @@ from tests.support import Memory, scenario
 ETA, SERVER_ETA = 0.1, 0.7
 
 
-class Controlled(LocalWork):
-    """Local steps by g - c_i + c; c_i becomes the mean of g over the local steps."""
+class Anywhere(Scaffold):
+    """SCAFFOLD with other protocols than rounds."""
 
-    kind: Literal["controlled"] = "controlled"  # pyright: ignore
-
-    def start(self, problem, weights):
-        return jnp.zeros_like(weights)
-
-    def __call__(self, job, state: Any):
-        assert job.along is not None
-        drift = job.along - state
-        work, _ = super().__call__(job._replace(drift=drift), None)
-        return work, work.message / job.samples.shape[0] - drift
-
-
-class Variate(ReceivePart):
-    """Keeps c, which moves by the sum of the changes of c_i over all N clients."""
-
-    kind: Literal["variate"] = "variate"
-    _steps: int
-
-    def make(self, setup, constants):
-        return in_program(self, _steps=setup.sampler.steps)
-
-    def start(self, problem, weights):
-        return jnp.zeros_like(weights)
-
-    def along(self, state):
-        return state
-
-    def __call__(self, row, contributions, state):
-        changes = contributions.message / self._steps - contributions.along
-        present = row.event.present()[:, None]
-        moved = jnp.where(present, changes, 0).sum(axis=0) / row.problem.num_clients
-        return contributions, state + moved
-
-
-class Scaffold(FedAvg):
-    """x <- x + eta_g mean(y_i - x), of control variates c and c_i."""
-
-    kind: Literal["scaffold"] = "scaffold"  # pyright: ignore
-
-    @cached_property
-    def stages(self) -> tuple[StagePart, ...]:
-        step = ServerStep(step_size=SERVER_ETA)
-        client = self.with_own(Controlled)
-        parts = (kind.model_construct() for kind in (Variate, Weigh, Mean))
-        return (client, AsMoves(), *parts, step)
+    protocols: ClassVar[tuple[str, ...]] = Chained.protocols
 
 
 def played(plan: Prepared) -> twin.Server:
@@ -122,21 +73,27 @@ def played(plan: Prepared) -> twin.Server:
     return server
 
 
-def prepared(
-    local_steps: int, kind: type[FedAvg] = Scaffold, **changes: Any
-) -> Prepared:
-    method = kind(step_size=ETA, batch=2, local_steps=local_steps)
+def prepared(kind: type[Any] = Anywhere, steps: Any = 2, **changes: Any) -> Prepared:
+    own = steps if isinstance(steps, dict) else {"local_steps": steps}
+    own |= {"server_step_size": SERVER_ETA}
+    method = kind.model_validate({"step_size": ETA, "batch": 2, **own})
     tree = tree_of(**changes) | {"stop": {"commits": 30}}
     with_method = scenario(tree).model_copy(update={"algorithm": method})
     return prepare(Run(0, "base", {}, 0, SEED, with_method))
 
 
 THREE = {"clients": {"selection": {"in_flight": 3}}}
-ROUNDS = {"protocol": {"kind": "synchronous"}}
-CASES: dict[str, tuple[int, dict[str, Any]]] = {
+ROUNDS: dict[str, Any] = {"protocol": {"kind": "synchronous"}}
+SIZES = {"kind": "sizes", "clients": K, "weights": "m"}
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "rounds of some clients": (3, ROUNDS | THREE),
     "stale variates": (2, {}),
     "one local step": (1, ROUNDS | THREE),
+    "unequal steps": ({"local_steps": 5, "speeds": [1, 2, 3, 4, 5]}, ROUNDS | THREE),
+    "epochs of unequal clients": (
+        {"local_epochs": 1},
+        ROUNDS | {"problem": {"partition": SIZES}},
+    ),
     "variates that move between commits": (
         2,
         {"protocol": {"kind": "buffered", "size": 3}},
@@ -149,7 +106,7 @@ def test_numbers_are_those_of_scaffold(name: str) -> None:
     """A client gets the variate of the version that it reads, not the newest one."""
     steps, changes = CASES[name]
     with jax.enable_x64(True):
-        plan = prepared(steps, **changes)
+        plan = prepared(steps=steps, **changes)
         memory, _ = execute([plan])
         assert_models_alike(memory, played(plan))
 
@@ -157,7 +114,7 @@ def test_numbers_are_those_of_scaffold(name: str) -> None:
 @pytest.mark.parametrize("mode", ["stepwise", "waves"])
 def test_other_engines_send_the_same_along(mode: str) -> None:
     def objectives(mode: str) -> np.ndarray:
-        memory: Memory = execute([prepared(2)], mode)[0]
+        memory: Memory = execute([prepared()], mode)[0]
         return memory.column("evaluations", "objective")
 
     with jax.enable_x64(True):
@@ -188,29 +145,29 @@ def test_one_gradient_of_a_round_knows_what_went_along() -> None:
             client, *rest = super().stages
             return (client, Commits(), *rest)
 
-    plan = prepared(1, Counted, **ROUNDS)
+    plan = prepared(Counted, 1, **ROUNDS)
     assert plan.kernel.joined(plan.problem) is not None
     memory, _ = execute([plan])
     sent = memory.column("commits", "sent_along")
     np.testing.assert_array_equal(sent, np.arange(30))
 
 
-def test_a_download_counts_what_goes_along() -> None:
+def test_messages_count_what_goes_along() -> None:
     shape = ProblemShape(100, 10, 1, 5, 10, 4)
     options = {"step_size": 0.1, "batch": 4, "local_steps": 1}
     plain, along = (
         method(**options).messages(shape, common=False) for method in (FedAvg, Scaffold)
     )
     assert plain == {"up": 40, "down": 40}
-    assert along == {"up": 40, "down": 80}
+    assert along == {"up": 80, "down": 80}
 
 
 def test_two_stages_that_send_along_are_refused() -> None:
     class Twice(Scaffold):
         @cached_property
         def stages(self) -> tuple[StagePart, ...]:
-            client, *rest = super().stages
-            return (client, Variate.model_construct(), *rest)
+            client, variate, *rest = super().stages
+            return (client, variate, ControlVariate.model_construct(), *rest)
 
     with pytest.raises(
         ValidationError, match="must be the only stage that sends along"

@@ -221,6 +221,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "Ringleader": sgd({"kind": "phases"}, kind="ringleader"),
     "IA2SGD": sgd({"warm_up": True}, kind="ia2sgd", local_steps=2),
     "ACED": sgd({"warm_up": True}, kind="ia2sgd", max_age=8),
+    "AREA": sgd(kind="area", local_steps=2),
+    "AREA, buffered": sgd(BUFFER, kind="area", step_size=0.5, local_step_size=0.1),
     "CA2FL": sgd(BUFFER, kind="ca2fl", local_steps=2, local_step_size=0.1),
     "CA2FL, a buffer of one": sgd(BUFFER | {"size": 1}, kind="ca2fl"),
     "delayed Nesterov": sgd(optimizer=DELAYED | {"period": 3, "spread": 0.2}),

@@ -6,6 +6,7 @@ imported until a run needs it.
 """
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jaxtyping import Bool, Float, Int
@@ -263,6 +264,50 @@ class Ia2sgd(TableMethod):
                 "contribution of each client before the first commit, got false; "
                 "set it",
             )
+
+
+class NewestModels(TableStage):
+    """Newest models of all clients; of one that has sent none, the first model."""
+
+    def start(self, problem: HorizontalProblem, weights: Array) -> ClientTable:
+        n = problem.num_clients
+        first = jnp.broadcast_to(weights, (n, *weights.shape))
+        table = ClientTable.empty(n, weights)
+        return table._replace(entries=first, counts=table.counts + 1, total=n * weights)
+
+    def __call__(
+        self, row: ServerRow, contributions: Contributions, state: object
+    ) -> tuple[Step, object, Info]:
+        """Takes the model of a CONTRIBUTE or COMMIT; a COMMIT makes a step."""
+        assert contributions.message is not None
+        models = contributions.read - row.local_step_size * contributions.message
+        return super().__call__(row, contributions._replace(message=models), state)
+
+    def take(
+        self, kept: ClientTable, row: ServerRow, message: Vector
+    ) -> tuple[ClientTable, Vector]:
+        table = kept.replaced(row.event.worker[0], message)
+        return table, row.weights - table.sum / row.problem.num_clients
+
+
+class Area(TableMethod):
+    """Goes to the mean of every client's newest model, however often each one sends.
+
+    Clients make their local steps with `learning_rate`. A client that has sent nothing
+    counts with the first model. So x <- x + (1/K) sum (y_i - y_i'), y_i' being the last
+    model of client i before y_i, over the contributions of a commit.
+
+    Source: Iakovidou and Kim, Asynchronous Federated Stochastic Optimization for
+    Heterogeneous Objectives Under Arbitrary Delays (2024), AREA.
+    """
+
+    kind: Literal["area"] = "area"
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "buffered")
+    stage: ClassVar[type[TableStage]] = NewestModels
+
+    def make(self, setup: "RunSetup", constants: "Constants") -> "chains.Chain":
+        whole = kernel.on_device(step_rules.resolve(1.0, constants)[0])
+        return replace(super().make(setup, constants), step_size=whole)
 
 
 class MeansOfRound(TableStage):

@@ -19,8 +19,8 @@ class Asynchronous(Protocol):
     With a staleness bound, no contribution is applied that is staler: it is rejected
     and its client begins again (Ringmaster ASGD with R = bound + 1, Algorithm 4 of
     Maranjyan, Tyurin and Richtarik, 2025), or its job is stopped as soon as that is
-    sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale
-    (stale-synchronous, Ho et al., 2013).
+    sure (Algorithm 5), or arrivals wait for those jobs that they would make too stale;
+    the protocol `ssp` compares clients' clocks instead.
     """
 
     kind: Literal["asynchronous"] = "asynchronous"

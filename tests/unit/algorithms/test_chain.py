@@ -220,12 +220,17 @@ NAMED = {
         "mechanism": {"clip": "contribution", "clip_bound": 1, "multiplier": 0.5},
     },
 }
-PLAYED = {"fed_avg": {"kind": "synchronous"}, "fed_buff": {"kind": "buffered"}}
+NAMED |= {
+    "scaffold": {"step_size": 0.1, "local_steps": 2, "server_step_size": 0.5},
+    "fed_nova": {"step_size": 0.1, "local_steps": 4, "speeds": [1, 2, 3, 3, 4]},
+    "fed_dyn": {"step_size": 0.1, "local_epochs": 1, "proximal": 0.1},
+}
+ROUNDS = dict.fromkeys(("fed_avg", "scaffold", "fed_nova", "fed_dyn"), "synchronous")
 
 
 def named(kind: str, **more: Any) -> Scenario:
-    protocol = PLAYED.get(kind, {"kind": "asynchronous"})
-    protocol |= {"size": 2} if kind == "fed_buff" else {}
+    protocol: dict[str, Any] = {"kind": ROUNDS.get(kind, "asynchronous")}
+    protocol = {"kind": "buffered", "size": 2} if kind == "fed_buff" else protocol
     algorithm = {"kind": kind, "batch": 11, **NAMED[kind], **more}
     ends = {"stop": {"commits": 12}, "evaluate": {"every": {"commits": 6}}}
     changes: dict[str, Any] = {"algorithm": algorithm, "protocol": protocol, **ends}

@@ -34,6 +34,7 @@ WAITING: list[tuple[dict[str, Any], int]] = [
     ({"kind": "collect", "harmonic_mean": 1}, 6),
     ({"kind": "collect", "quota": 1}, 6),
     ({"kind": "phases"}, 6),
+    ({"kind": "ssp", "slack": 1}, 1),
     ({"kind": "rounds"}, 6),
     ({"kind": "hierarchy", "edges": 2}, 6),
     ({"kind": "hierarchy", "edges": 2, "edge": "asynchronous"}, 2),

@@ -12,6 +12,7 @@ from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.catalogue.protocols.phases import Phases
 from stalesim.simulator.catalogue.protocols.rounds import Rounds
 from stalesim.simulator.catalogue.protocols.routed import Routed
+from stalesim.simulator.catalogue.protocols.ssp import StaleSynchronous
 from stalesim.simulator.files.timeline import Jobs, Kind, Outcome, Rows
 from stalesim.simulator.world.clients import Server
 from stalesim.simulator.world.laws.distributions import Constant
@@ -95,6 +96,7 @@ RULES = [
         for order in ("parallel", "sequential")
     ),
     Rule(Phases(), everyone_commits),
+    Rule(StaleSynchronous(slack=1)),
     *(Rule(Routed(tasks=7, route=route)) for route in ("random", "shuffled", "back")),
     *(
         Rule(protocol, clients={"selection": {"in_flight": 3}})

@@ -67,6 +67,7 @@ from .stage import (  # noqa: F401 - plug-ins import all bases from here
     ReceivePart,
     SendPart,
     ServerPart,
+    Some,
     StagePart,
     WorkPart,
     in_program,
@@ -140,6 +141,14 @@ class Chained(HasStages, Algorithm):
         """
         keys = self.keys_of(stage) + ((key,) if key else ())
         return LocatedError(f"{'.'.join(map(str, keys))} {text}", keys)
+
+    def with_own(self, stage: type[Some], **options: object) -> Some:
+        """Returns a stage with the options that the method has of the same names."""
+        names = {*type(self).model_fields} & {*stage.model_fields} - {"kind"} - {
+            *options
+        }
+        options |= {name: getattr(self, name) for name in names}
+        return stage.model_construct(None, **options)
 
     def opened(self) -> dict[str, object]:
         """Returns the same method as a scenario has it with its stages written out."""

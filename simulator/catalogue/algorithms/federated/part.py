@@ -6,7 +6,7 @@ contribution is decided here; the protocol decides when or whether it counts.
 """
 
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -39,8 +39,6 @@ from .server import (
     Weighting,
 )
 from .weights import AnyWeight, ConstantWeight, PolynomialWeight
-
-Some = TypeVar("Some", bound=StagePart)
 
 
 class Mechanism(NoiseOptions):
@@ -112,14 +110,6 @@ class Federated(LocalOptions, Chained):
             adjusted += (Optimise.model_construct(optimizer=optimizer),)
         step = ServerStep.model_construct(step_size=step_size)
         return (weigh, self.with_own(Mean), *adjusted, step)
-
-    def with_own(self, stage: type[Some], **options: object) -> Some:
-        """Returns a stage with the options that the method has of the same names."""
-        names = {*type(self).model_fields} & {*stage.model_fields} - {"kind"} - {
-            *options
-        }
-        options |= {name: getattr(self, name) for name in names}
-        return stage.model_construct(None, **options)
 
     @model_validator(mode="after")
     def _samples_are_clipped_in_one_step(self) -> "Federated":
