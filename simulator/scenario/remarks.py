@@ -125,7 +125,7 @@ def _of_world(run: Run) -> Iterator[str]:
     if waits and bound is not None and bound + 1 < most:
         yield (
             f"max_staleness {bound} with beyond: wait lets {bound + 1} of {most} "
-            f"clients work at a time; in SSP all do"
+            f"clients work at a time; with the protocol ssp all do"
         )
 
 
