@@ -53,7 +53,7 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
         "(k/n)": "replicates that count, where not all do",
         "Staleness": f"{versions} between a client's read and the use of its work",
         versions.capitalize(): "new versions of the model",
-        "MB": "megabytes sent, up and down",
+        "MB": "megabytes of accepted updates, up and down; table jobs has all",
     }
     if tables.staleness(study, "embedding")["mean"].notna().any():
         found["Embedding age"] = "server updates from its upload to its use by others"

@@ -142,7 +142,8 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
             average, largest = exact(own, what)
             rows.append((group, what, name, count, average, *places, largest))
     found = pd.DataFrame(rows, columns=pd.Index(OF_PARTS))
-    return configurations(study).merge(found, on="group")
+    swept = configurations(study)  # of which `clients` may be one
+    return swept.merge(found, on="group", suffixes=(" (swept)", ""))
 
 
 def divided(study: Study) -> pd.DataFrame:

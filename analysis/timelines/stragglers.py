@@ -88,7 +88,7 @@ def _of_run(jobs: pd.DataFrame) -> pd.DataFrame:
     done = jobs[jobs["outcome"] == "APPLIED"].sort_values(["commit", "arrived_time"])
     rounds = done.groupby("commit", sort=False)
     last = done[~done.duplicated("commit", keep="last")].set_index("commit")
-    begun, ended = rounds["read_time"].min(), rounds["applied_time"].max()
+    start, end = rounds["read_time"].min(), rounds["applied_time"].max()
     second = rounds["arrived_time"].nth(-2)
     before = pd.Series(second.to_numpy(), done.loc[second.index, "commit"])
     adds = (last["arrived_time"] - before).fillna(0.0)
@@ -100,6 +100,6 @@ def _of_run(jobs: pd.DataFrame) -> pd.DataFrame:
             "client": everyone,
             "last": sums["size"].to_numpy() / len(last),
             "adds_s": sums["sum"].to_numpy() / len(last),
-            "round_s": float((ended - begun).mean()),
+            "round_s": float((end - start).mean()),
         }
     )

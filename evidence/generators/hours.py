@@ -246,7 +246,7 @@ class Offered(NamedTuple):
 def offers() -> list[Offered]:
     """Returns what studies would buy that are at the paper's setting, or can be.
 
-    A line of costs.csv says that a file can be brought there. As it is, a study offers
+    A line of costs.csv says that a file can have it. As it is, a study offers
     the sentences that more replicates may decide.
     """
     judged, aside = papers.judge(), experiments.apart()
@@ -258,8 +258,8 @@ def _offered(
     study: Studied, judged: list[papers.Assessed], aside: list[experiments.Apart]
 ) -> Offered | None:
     claims = study.claims[study.claims["origin"] == experiments.PAPER]
-    brought = next((c for c in costs().get(study.scenario, []) if c.paper), None)
-    never = {experiments.CONTENT, *([] if brought else [experiments.SETTING])}
+    whole = next((c for c in costs().get(study.scenario, []) if c.paper), None)
+    never = {experiments.CONTENT, *([] if whole else [experiments.SETTING])}
     kept = [
         not any(
             one.kind in never and one.is_about(study.scenario, says) for one in aside
@@ -267,12 +267,12 @@ def _offered(
         for says in claims["says"]
     ]
     claims = claims.loc[pd.Series(kept, claims.index, dtype=bool)]
-    if brought:
+    if whole:
         mine = [one for one in judged if one.has(study.scenario, claims["says"])]
         to = max(study.deciding, study.replicates)
         panel = papers.panel(study.scenario)
         adds = frozenset(one.sentence for one in mine if panel not in one.counted)
-        return Offered(study, to, brought, _open(mine), adds)
+        return Offered(study, to, whole, _open(mine), adds)
     claims = claims[claims["open"] & (claims["needed"] > study.replicates)]
     if not (study.real and study.kept and len(claims)):
         return None

@@ -32,7 +32,11 @@ def show_options(part: type[Config]) -> None:
         if key not in TAGS:
             name, meaning = field.alias or key, said.get(key, "")
             needed = field.is_required()
-            default = "required" if needed else _default(field.get_default())
+            default = (
+                "required"
+                if needed
+                else _default(field.get_default(call_default_factory=True))
+            )
             table.add_row(first.get(name, name), default, " ".join(meaning.split()))
     if table.rows:
         out.print("", table, sep="\n")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ..problem.capabilities import StoresEmbeddings
-from ..world.protocol_abilities import OwnSteps
+from ..world.protocol_abilities import OwnSteps, Remarked
 from ..world.speeds import median_seconds
 from .scenario import Scenario
 from .setting import BaseScenario
@@ -120,13 +120,8 @@ def _of_world(run: Run) -> Iterator[str]:
             f"clients.selection.concurrency is {in_flight:,}, but there are {n:,} "
             f"clients: all may work at once"
         )
-    bound, most = getattr(protocol, "staleness_bound", None), min(in_flight, n)
-    waits = getattr(protocol, "beyond", "") == "wait"
-    if waits and bound is not None and bound + 1 < most:
-        yield (
-            f"max_staleness {bound} with beyond: wait lets {bound + 1} of {most} "
-            f"clients work at a time; with the protocol ssp all do"
-        )
+    if isinstance(protocol, Remarked):
+        yield from protocol.remarks(min(in_flight, n))
 
 
 def _work_without_time(runs: list[Run]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -99,11 +99,23 @@ class Varied(Config, ABC):
         written = self.model_dump(mode="json", exclude_unset=True)
         try:
             return {
-                name: filled(changes, written, type(self))[0]
+                name: self._free(filled(changes, written, type(self))[0])
                 for name, changes in variants.items()
             }
         except LocatedError:  # it is refused where variants are made
             return dump(variants)
+
+    def _free(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Returns a variant's entries without those that the sweep replaces."""
+        from .study import swept_over
+
+        for key in () if "sweep" in changes else {*swept_over(self, changes)}:
+            *owners, last = key.split(".")
+            tree = changes
+            for owner in owners:
+                tree = tree[owner]
+            tree.pop(last, None)
+        return changes
 
 
 class BaseScenario(Varied):

@@ -4,7 +4,7 @@ A protocol inherits from those that it has. Others ask for a capability, never f
 protocol: `isinstance(protocol, OwnSteps)`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +90,14 @@ class CountsMessages:
 
     def messages_per_job(self, num_clients: int) -> Int[np.ndarray, "K 2"]:
         """Returns how many messages a job of each client sends and gets."""
+        raise NotImplementedError
+
+
+class Remarked:
+    """A protocol with options that are allowed, but may be meant otherwise."""
+
+    def remarks(self, in_flight: int) -> Iterator[str]:
+        """Yields lines for the author; `in_flight` is as in `Protocol.cadence`."""
         raise NotImplementedError
 
 

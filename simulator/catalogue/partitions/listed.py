@@ -12,7 +12,7 @@ from ...problem.data.base import Dataset
 from ...problem.partition import Horizontal, Shares
 
 
-class Listed(Horizontal):
+class ListedRows(Horizontal):
     """Clients hold the training rows that a JSON file lists, as papers publish them.
 
     The file has a list of row numbers, from 0 in the order of the training set, for

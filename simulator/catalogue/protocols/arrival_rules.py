@@ -10,7 +10,7 @@ from ...files.timeline import Outcome
 from ...world.cycle import Cycle
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
-from .buffer_rules import Bounded
+from .buffer_rules import BoundedBuffer
 
 if TYPE_CHECKING:
     from .asynchronous import Asynchronous
@@ -22,7 +22,7 @@ def cycle_of(config: "Asynchronous", world: World, recorder: Recorder) -> Cycle:
     if bound is not None:
         if config.beyond == "wait":
             return Waiting(bound, world, recorder).cycle
-        return Bounded(1, bound, config.beyond, world, recorder).cycle
+        return BoundedBuffer(1, bound, config.beyond, world, recorder).cycle
     return (Restarting if config.restarts else WarmingUp)(world, recorder).cycle
 
 

@@ -1,5 +1,6 @@
 """Asynchronous: each client's contribution is applied when it arrives."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -9,11 +10,12 @@ from ...parts.base import LocatedError
 from ...world.clients import Clients, Server
 from ...world.cycle import Cycle
 from ...world.protocol import Arrivals, Protocol, Traits, refuse_selection
+from ...world.protocol_abilities import Remarked
 from ...world.recorders.recorder import Recorder
 from ...world.world import World
 
 
-class Asynchronous(Protocol):
+class Asynchronous(Remarked, Protocol):
     """Each client's contribution is applied when it arrives, in order of arrival.
 
     With a staleness bound, no contribution is applied that is staler: it is rejected
@@ -70,6 +72,14 @@ class Asynchronous(Protocol):
         if self.staleness_bound is not None and self.beyond != "reject":
             return None
         return Arrivals(bound=self.staleness_bound)
+
+    def remarks(self, in_flight: int) -> Iterator[str]:
+        bound = self.staleness_bound
+        if bound is not None and self.beyond == "wait" and bound + 1 < in_flight:
+            yield (
+                f"max_staleness {bound} with beyond: wait lets {bound + 1} of "
+                f"{in_flight} clients work at a time; with the protocol ssp all do"
+            )
 
     def described(self, num_clients: int) -> dict[str, object]:
         waits = {

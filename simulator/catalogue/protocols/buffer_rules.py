@@ -27,10 +27,10 @@ def cycle_of(config: "Buffered", world: World, recorder: Recorder) -> Cycle:
         return Sized(size, config.size_by, world, recorder).cycle
     bound = config.staleness_bound
     assert bound is not None
-    return Bounded(size, bound, config.beyond, world, recorder).cycle
+    return BoundedBuffer(size, bound, config.beyond, world, recorder).cycle
 
 
-class Bounded:
+class BoundedBuffer:
     """Applies no contribution that is staler than a bound.
 
     What is in the buffer stays as stale as it was on arrival. So the rule looks at each
@@ -80,7 +80,7 @@ class Bounded:
             self._recorder.commit(())
 
     def _is_due(self, arriving: int) -> bool:
-        """Returns whether the buffer is applied with so many more contributions."""
+        """Returns whether the buffer is applied; `arriving` are about to be in it."""
         there = self._recorder.num_buffered + arriving
         if there < now(self._size, self._world, self._recorder):
             return False
@@ -105,7 +105,7 @@ class Grace:
         self._size, self._seconds = size, seconds
         self._world, self._recorder = world, recorder
         self._waiting: list[int] = []
-        self._ends = False  # whether the seconds have begun
+        self._ends = False  # whether the seconds are counted
         self.cycle = Cycle(world, recorder.read, self._arrive, recorder.lose)
 
     def _arrive(self, client: int) -> None:

@@ -24,7 +24,7 @@ class Buffered(LimitsGathering, Protocol):
 
     With a staleness bound, no contribution is applied that is staler: it is rejected,
     or its job is stopped as soon as that is sure, or the buffer waits for those jobs
-    that its next version would make too stale (Plato's `staleness_bound`).
+    that its next version would make too stale, as in Plato.
 
     Source: Nguyen et al., Federated Learning with Buffered Asynchronous Aggregation
     (2022), Algorithm 1; grace: Liu et al., Asynchronous Local-SGD Training for Language

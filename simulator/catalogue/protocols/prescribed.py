@@ -50,8 +50,8 @@ class Prescribed(OwnSteps, Protocol):
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         if n <= self.most:
             raise LocatedError(
-                f"most must be less than the number of clients, as so many work at "
-                f"once, got {self.most} with {n} clients; reduce it",
+                f"protocol.most must be less than the number of clients, of whom most "
+                f"+ 1 work at once, got {self.most} with {n} clients; reduce it",
             )
 
     def play(self, world: World, recorder: Recorder) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stalesim.simulator.catalogue.partitions.listed import Listed
+from stalesim.simulator.catalogue.partitions.listed import ListedRows
 from stalesim.simulator.parts.errors import DataError, ScenarioError
 from stalesim.simulator.problem.data.base import Dataset
 
@@ -17,7 +17,7 @@ GIVEN = [[5, 0], [1], [4, 3, 2]]
 
 def made(folder: Path, given: object, clients: int = 3) -> list[list[int]]:
     (path := folder / "map.json").write_text(json.dumps(given))
-    shares = Listed(clients=clients, path=str(path)).make(DATA, seed=1)
+    shares = ListedRows(clients=clients, path=str(path)).make(DATA, seed=1)
     return [rows.tolist() for rows in shares]
 
 

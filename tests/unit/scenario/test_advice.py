@@ -75,11 +75,11 @@ def test_kinds_that_a_refused_key_is_sent_to_have_it(selects: bool) -> None:
     assert advised
 
 
-def test_a_bounded_buffer_is_not_sent_to_what_refuses_selection() -> None:
-    buffer = {"kind": "buffered", "size": 3, "staleness_bound": 10}
-    said = refusal(changed(("protocol",), buffer))
+def test_a_bound_is_not_sent_to_what_refuses_selection() -> None:
+    rounds = {"kind": "t_synchronous", "t": 3, "staleness_bound": 10}
+    said = refusal(changed(("protocol",), rounds))
     assert said == (
-        "protocol.staleness_bound is not a key of kind 'buffered'; remove it"
+        "protocol.staleness_bound is not a key of kind 't_synchronous'; remove it"
     )
 
 

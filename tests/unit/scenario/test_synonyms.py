@@ -180,7 +180,7 @@ evaluate: {every: {commits: 2}}
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("protocol.max_staleness=5", "protocol.max_staleness is not a key of kind"),
+        ("protocol.max_staleness=-5", "protocol.max_staleness must be >= 0, got -5"),
         ("protocol.buffer_size=0", "protocol.buffer_size must be >= 1, got 0"),
         ("algorithm.batch_size=-1", "algorithm.batch_size must be a whole number"),
         ("algorithm.batch=-1", "algorithm.batch must be a whole number"),

@@ -65,7 +65,7 @@ class Generation(Config):
     """Whether a group enters the queue as a whole, when its last sample is finished; a
     partial one enters sample by sample."""
     admit: Literal["sample", "group"] = "sample"
-    """What a free slot takes: the next sample; or a whole group is begun once there are
+    """What a free slot takes: the next sample; or a whole group starts once there are
     slots for it, and they are free again when its last sample is finished (AReaL's
     default), which makes far fewer samples where lengths vary."""
     max_async_level: Annotated[int, Field(ge=0)] | None = None
