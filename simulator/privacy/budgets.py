@@ -10,6 +10,7 @@ from functools import partial
 from ..parts.errors import UserError
 from ..parts.extras import ExtraError
 from .accountants import Accountant, check_delta
+from .parts import accountant as known_accountant
 from .parts import known, make
 from .releases import CONTRIBUTION, SAMPLE, Gaussian, Laplace, Pure, Release
 
@@ -163,6 +164,8 @@ def calibrated(
             f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}; "
             f"the default is gaussian"
         )
+    if known_accountant(accountant).condition:
+        raise UserError(f"accountant must be of messages, got {accountant!r}; take rdp")
     event = partial(MECHANISMS[mechanism], sampling_ratio=sampling_ratio)
     multiplier = calibrate(epsilon, delta, releases, make(accountant), event)
     return multiplier, event(multiplier)
@@ -179,7 +182,8 @@ def opinions(
     """
     for part in known():
         too_slow = part.slow and releases > SLOW and accountant != part.name
-        if too_slow or part.counts_all:  # here are the messages of one client
+        # Here are the messages of one client.
+        if too_slow or part.counts_all or part.condition:
             continue
         one = part.make()
         try:
