@@ -21,7 +21,7 @@ from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.special
+import scipy  # its parts are imported when they are used
 from jaxtyping import Float
 
 from .releases import library
