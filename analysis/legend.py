@@ -19,7 +19,7 @@ from . import (
 from .expenses import joules_by_end
 from .frames import Study
 from .markup import HEADINGS
-from .spending import protected, spending, swept
+from .spending import conditional, protected, spending, swept
 
 UNLIKE = 10
 """Ratio of bytes from which on a line gives the number of messages."""
@@ -103,6 +103,7 @@ def method(study: Study) -> str:
 def remarks(study: Study) -> list[str]:
     """Returns a line on everything that a reader of the results needs."""
     found = [_intervals(study), *_ends(study), *_missed(study), *doubts.notes(study)]
+    found += conditional(study)
     if study.manifest["scenario"].get("tune"):
         found.append(f"Tuned by {racing.in_words(study)}")
     return found + [line for line in _data(study) if facts.BUNDLED in line]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from ..simulator.privacy.parts import known
 from .frames import Study, accounts, follow, joined, runs, swept_columns
 from .targets import final_quantities
 
@@ -35,6 +36,19 @@ def spending(study: Study) -> pd.DataFrame:
         epsilon = float(mine["epsilon"].max())
         found[str(group)] = epsilon, proof, entry.get("protects", ""), basis
     return pd.DataFrame.from_dict(found, orient="index", columns=columns)
+
+
+def conditional(study: Study) -> list[str]:
+    """Returns a line on the largest epsilon of each accountant with a condition."""
+    table = study.table("privacy") if accounts(study) else pd.DataFrame()
+    found = []
+    for part in known() if len(table) else ():
+        mine = table[table["accountant"] == part.name]
+        if part.condition and len(mine):
+            proof = "proved" if mine["formal"].all() else "not proved"
+            most = f"ε {mine['epsilon'].max():.4g} by {part.name} ({proof})"
+            found.append(f"{most}: {part.condition}.")
+    return found
 
 
 def protected(study: Study, counted: str = "epsilon") -> str:

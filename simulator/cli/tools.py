@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -197,8 +197,10 @@ def new_(
 @app.command(rich_help_panel="Set-up")
 def calibrate(
     *,
-    epsilon: Annotated[float, typer.Option(help="Target of a client, > 0")],
-    releases: Annotated[int, typer.Option(help="Number of messages of a client")],
+    epsilon: Annotated[float | None, typer.Option(help="Target, > 0")] = None,
+    releases: Annotated[
+        int | None, typer.Option(help="Number of messages of a client")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Delta of the guarantee")] = 1e-5,
     mechanism: Annotated[
         str, typer.Option(help="gaussian, laplace or spherical_laplace")
@@ -207,43 +209,61 @@ def calibrate(
         float,
         typer.Option(help="Share of a client's samples in a batch"),
     ] = 1.0,
+    sampling: Annotated[
+        Literal["distinct", "poisson"], typer.Option(help="Draws of a batch")
+    ] = "distinct",
     accountant: Annotated[
         str, typer.Option(help="Or basic, advanced, optimal, pld, gdp")
     ] = "rdp",
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Opacus history as JSON, in place of a target"
+        ),
+    ] = None,
 ) -> None:
-    """Find the noise for a privacy budget."""
+    """Find the noise for a privacy budget, or epsilon of a history."""
     from ..privacy import budgets
 
-    multiplier, release = budgets.calibrated(
-        epsilon, delta, releases, mechanism, sampling_ratio, accountant
-    )
-    out.say(
-        f"noise multiplier {multiplier:.6g}: scale of the {mechanism} noise over the "
-        f"sensitivity, by {accountant}"
-    )
-    if release.is_pure:
-        out.say(f"epsilon of a message: {release.pure_epsilon:.6g}")
-    out.say(f"epsilon protects: {budgets.protects(sampling_ratio)}")
-    heads = "accountant", f"epsilon at delta {delta:g}", "proved", f"within {epsilon:g}"
+    way: Any = "poisson" if history or sampling == "poisson" else "uniform"
+    if history is not None:
+        if epsilon is not None or releases is not None:
+            raise UserError("--history must be without --epsilon and --releases")
+        kinds = budgets.history(history)
+    elif epsilon is None or releases is None:
+        raise UserError("calibrate must have --epsilon and --releases, or --history")
+    else:
+        multiplier, release = budgets.calibrated(
+            epsilon, delta, releases, mechanism, sampling_ratio, accountant, way
+        )
+        kinds = [(release, releases)]
+        out.say(
+            f"noise multiplier {multiplier:.6g}: scale of the {mechanism} noise over "
+            f"the sensitivity, by {accountant}"
+        )
+        if release.is_pure:
+            out.say(f"epsilon of a message: {release.pure_epsilon:.6g}")
+    out.say(f"epsilon protects: {budgets.protects(sampling_ratio, way)}")
+    heads = ["accountant", f"epsilon at delta {delta:g}", "proved"]
+    heads += [f"within {epsilon:g}"] if epsilon else []
     table = Table(*heads, box=None)
     missing, proved = [], []
-    for name, bound, formal in budgets.opinions(release, releases, delta, accountant):
+    for name, bound, formal in budgets.opinions(kinds, delta, accountant):
         if bound is None:
             missing.append(name)
             continue
-        within = bound <= epsilon * (1 + 1e-9)
+        within = bound <= (epsilon or 0) * (1 + 1e-9)
         words = ["yes" if yes else "no" for yes in (formal, within)]
-        some = bound < float("inf")
-        table.add_row(
-            name, *([f"{bound:.4g}", *words] if some else ["unbounded", "", ""])
-        )
+        words = [f"{bound:.4g}", *words][: len(table.columns) - 1]
+        table.add_row(name, *(words if bound < float("inf") else ["unbounded"]))
         proved += [(bound, name)] * formal
     out.print(table)
     if missing:
         what = ", ".join(missing)
         out.say(f'not shown: {what}; pip install "stalesim[privacy]"')
-    best, by = min(proved, key=itemgetter(0))
-    out.say(f"Report one that is proved; the smallest is {best:.4g}, by {by}")
+    if proved:
+        best, by = min(proved, key=itemgetter(0))
+        out.say(f"Report one that is proved; the smallest is {best:.4g}, by {by}")
 
 
 @app.command(rich_help_panel="Set-up")

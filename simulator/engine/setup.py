@@ -98,7 +98,9 @@ class RunSetup:
         if privacy is None:
             return None
         names = privacy.names(self.scenario.algorithm)
-        return Ledger(self.guarantees, names, privacy.delta)
+        clients = self.scenario.clients
+        drawn = clients.selection.in_flight if clients and clients.selection else 0
+        return Ledger(self.guarantees, names, privacy.delta, drawn)
 
     @cached_property
     def mixing(self) -> Float[np.ndarray, "Q K K"] | None:

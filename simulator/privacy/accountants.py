@@ -14,6 +14,8 @@ lemma2      Lemmas 2 to 4 of A(DP)2SGD, in closed form    Gaussian, distinct  al
                                                           samples
 theorem2    the same of all clients' releases, as if      as lemma2           never
             whose turn it is were a draw (A-05)
+secret_...  rounds of cohorts that the server draws in    Gaussian, of the    cohort
+            secret: as they are, or as Poisson's          server
 ==========  ============================================  ==================  =========
 
 One accountant serves one client (M-16): each counts its own releases, sent or lost
@@ -27,11 +29,12 @@ each kind of uniformly sampled release; 10 ms to 1 s by PLD, more beyond 100,000
 import abc
 import copy
 import math
+from dataclasses import replace
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 from ..parts.errors import UserError
-from . import composition, gdp, numerical
+from . import cohort, composition, gdp, numerical
 from .adp2sgd import LEAST_VARIANCE, to_epsilon
 from .releases import Release
 
@@ -304,6 +307,42 @@ class Theorem2(Lemma2):
     @property
     def formal(self) -> bool:
         return False
+
+
+class SecretCohort(Accountant):
+    """Rounds of m of n clients, drawn by the server, as releases of the ratio m / n.
+
+    The ledger counts all rounds, whoever was drawn. It holds against everyone who does
+    not know the draws, for a client whose messages are zeros instead.
+    """
+
+    NAME: ClassVar[str] = "secret_cohort"
+
+    def compose(self, counts: Counts, delta: float) -> float:
+        return cohort.epsilon(counts, delta)
+
+    def check(self, event: Release) -> None:
+        if event.is_pure or event.drawn == "poisson":
+            raise UserError(
+                f"{self.NAME} accounts for a server's noise; use rdp or pld"
+            )
+
+
+class SecretPoisson(SecretCohort):
+    """The same as if every client were drawn by itself: no bound for a fixed size.
+
+    Source: the convention since McMahan, Ramage, Talwar and Zhang (2018).
+    """
+
+    NAME: ClassVar[str] = "secret_poisson"
+
+    @property
+    def formal(self) -> bool:
+        return False
+
+    def compose(self, counts: Counts, delta: float) -> float:
+        each = ((replace(cast("Any", one), sampling="poisson"), n) for one, n in counts)
+        return numerical.loss_epsilon(frozenset(each), delta, 1e-4)
 
 
 def _epsilons(counts: Counts) -> tuple[list[float], list[int]]:

@@ -3,15 +3,19 @@
 It also has every accountant's opinion of such noise.
 """
 
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import index
+from pathlib import Path
 
 from ..parts.errors import UserError
 from ..parts.extras import ExtraError
 from .accountants import Accountant, check_delta
+from .parts import accountant as known_accountant
 from .parts import known, make
-from .releases import CONTRIBUTION, SAMPLE, Gaussian, Laplace, Pure, Release
+from .releases import CONTRIBUTION, SAMPLE, Gaussian, Laplace, Pure, Release, Sampling
 
 MOST = 10**9
 """Releases that `releases_within` counts up to."""
@@ -141,6 +145,7 @@ def calibrated(
     mechanism: str,
     sampling_ratio: float,
     accountant: str,
+    sampling: Sampling = "uniform",
 ) -> tuple[float, Release]:
     """Finds the least noise with which equal releases stay within a budget.
 
@@ -149,8 +154,9 @@ def calibrated(
         delta: Failure probability, in [0, 1).
         releases: Messages of one client, >= 1.
         mechanism: A key of `MECHANISMS`.
-        sampling_ratio: Ratio of the client's own draws of distinct samples, in (0, 1].
+        sampling_ratio: Ratio of the client's own draws of samples, in (0, 1].
         accountant: Name of the accountant whose epsilon is held.
+        sampling: Way of the draws; Poisson ones are of Gaussian noise.
 
     Returns:
         Noise scale over sensitivity, and one of the releases with it.
@@ -158,32 +164,61 @@ def calibrated(
     Raises:
         UserError: an argument is out of its range, or no noise is enough.
     """
-    if mechanism not in MECHANISMS:
+    laws = MECHANISMS
+    if sampling == "poisson":
+        laws = {"gaussian": partial(Gaussian, sampling=sampling)}
+    if mechanism not in laws:
         raise UserError(
-            f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}; "
-            f"the default is gaussian"
+            f"mechanism must be one of {', '.join(laws)} with {sampling} batches, got "
+            f"{mechanism!r}; the default is gaussian"
         )
-    event = partial(MECHANISMS[mechanism], sampling_ratio=sampling_ratio)
+    if known_accountant(accountant).condition:
+        raise UserError(f"accountant must be of messages, got {accountant!r}; take rdp")
+    event = partial(laws[mechanism], sampling_ratio=sampling_ratio)
     multiplier = calibrate(epsilon, delta, releases, make(accountant), event)
     return multiplier, event(multiplier)
 
 
+def history(path: Path) -> list[tuple[Release, int]]:
+    """Reads an Opacus accountant's history, or its `state_dict`, saved as JSON.
+
+    Raises:
+        UserError: It is no list of (noise multiplier, sample rate, steps).
+    """
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        entries = read["history"] if isinstance(read, dict) else read
+        found = [(Gaussian(+z, +q, "poisson"), index(steps)) for z, q, steps in entries]
+        if min((steps for _, steps in found), default=0) < 1:
+            raise ValueError("no steps")
+    except (OSError, ValueError, TypeError, KeyError, UserError) as error:
+        raise UserError(
+            f"{path.name} must be a JSON list of [noise_multiplier, sample_rate, "
+            f"steps], got: {error}; write it by json.dump(accountant.history, file)"
+        ) from None
+    return [*found]
+
+
 def opinions(
-    release: Release, releases: int, delta: float, accountant: str
+    kinds: Sequence[tuple[Release, int]], delta: float, accountant: str
 ) -> Iterator[tuple[str, float | None, bool]]:
-    """Yields the result of each accountant for equal releases that it can account for.
+    """Yields the result of each accountant for releases that it can account for.
 
     That is its name; epsilon, infinite where it has no bound, None where its library is
     not installed; and whether that is proved. A slow one is left out of many releases,
     unless it is `accountant`.
     """
     for part in known():
-        too_slow = part.slow and releases > SLOW and accountant != part.name
-        if too_slow or part.counts_all:  # here are the messages of one client
+        too_slow = (
+            part.slow and sum(n for _, n in kinds) > SLOW and accountant != part.name
+        )
+        others = part.counts_all or part.condition
+        if too_slow or others:  # here are the messages of one client
             continue
         one = part.make()
         try:
-            one.release(releases, release)
+            for release, number in kinds:
+                one.release(number, release)
         except UserError:  # it has no such releases
             continue
         try:
@@ -192,8 +227,13 @@ def opinions(
             yield part.name, None, False
 
 
-def protects(sampling_ratio: float) -> str:
+def protects(sampling_ratio: float, sampling: Sampling = "uniform") -> str:
     """Returns the protected unit of these epsilons."""
+    if sampling == "poisson":
+        return (
+            "one sample, added or removed (sum of clipped samples, sensitivity C), if "
+            "each sample joins a batch by itself"
+        )
     sample = f"{SAMPLE} (clip: sample, sensitivity 2 C / b)"
     if sampling_ratio != 1:
         return sample

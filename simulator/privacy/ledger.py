@@ -66,14 +66,20 @@ class Ledger:
         guarantees: Release of one message of each client.
         accountants: Names of the accountants.
         delta: Failure probability, in [0, 1).
+        cohort: Clients of each round, drawn by the server, for accountants of such.
 
     Raises:
         UserError: an accountant cannot account for a release.
     """
 
     def __init__(
-        self, guarantees: Sequence[Guarantee], accountants: Sequence[str], delta: float
+        self,
+        guarantees: Sequence[Guarantee],
+        accountants: Sequence[str],
+        delta: float,
+        cohort: int = 0,
     ) -> None:
+        self._cohort = min(cohort, len(guarantees))
         self.guarantees = tuple(guarantees)
         self.accountants, self.delta = tuple(accountants), delta
         check(self.guarantees, self.accountants)
@@ -192,6 +198,10 @@ class Ledger:
                     own = np.broadcast_to(counts.sum(axis=1, keepdims=True), own.shape)
                     ratio = release.sampling_ratio / len(self.guarantees)
                     one = replace(one, sampling_ratio=ratio)
+                if accountant_of(name).condition:
+                    rounds = -(-counts.sum(axis=1, keepdims=True) // self._cohort)
+                    own = np.broadcast_to(rounds, own.shape)
+                    one = replace(one, sampling_ratio=self._cohort / counts.shape[1])
                 known, place = np.unique(own, return_inverse=True)
                 values = [epsilon(one, int(n), name, self.delta) for n in known]
                 found[:, clients, number] = np.array(values)[place.reshape(own.shape)]
@@ -207,6 +217,14 @@ def check(guarantees: Sequence[Guarantee], accountants: Sequence[str]) -> None:
     for release in {guarantee.release for guarantee in guarantees}:
         for name in accountants:
             make(name).release(0, release)
+    kept = not all(guarantee.afresh for guarantee in guarantees)
+    for name in accountants if kept else ():
+        if accountant_of(name).condition:
+            raise UserError(
+                f"privacy.accountants must be without {name!r} where clients keep what "
+                f"tells of earlier draws; take distinct batches and no stages with "
+                f"memory, or remove it"
+            )
     for name in accountants if any(g.by_commit for g in guarantees) else ():
         if accountant_of(name).counts_all:
             raise UserError(

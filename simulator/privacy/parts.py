@@ -7,7 +7,7 @@ theirs.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..parts import catalogue
 from ..parts.base import NamedPart, function_at
@@ -30,6 +30,7 @@ class AccountantPart(NamedPart):
         counts_all: Whether it counts the releases of all clients together, each as if
             drawn from the data of all, and not a client's own.
         slow: Whether a result takes up to a second.
+        condition: What it needs beyond a scenario, if it counts a server's draws.
         meaning: Description in a few words.
     """
 
@@ -38,6 +39,7 @@ class AccountantPart(NamedPart):
     pure: bool = False
     counts_all: bool = False
     slow: bool = False
+    condition: str = ""
 
     def accounts_for(self, law: str) -> bool:
         """Returns whether it can account for noise of a law."""
@@ -52,7 +54,7 @@ class AccountantPart(NamedPart):
         return function_at(self.made_by, f"{self.name}.made_by")()
 
 
-def _own(name: str, made_by: str, meaning: str, **facts: bool) -> AccountantPart:
+def _own(name: str, made_by: str, meaning: str, **facts: Any) -> AccountantPart:
     module = "stalesim.simulator.privacy.accountants"
     return AccountantPart(name, f"{module}:{made_by}", meaning=meaning, **facts)
 
@@ -70,6 +72,19 @@ THEOREM2 = _own(
     *("theorem2", "Theorem2", "Theorem 2 of A(DP)2SGD, never formal (A-05)"),
     gaussian=True,
     counts_all=True,
+)
+
+
+SECRET_COHORT = _own(
+    *("secret_cohort", "SecretCohort", "secret draws of m of n clients, proved"),
+    gaussian=True,
+    condition="if the draws stay secret",
+)
+SECRET_POISSON = _own(
+    *("secret_poisson", "SecretPoisson", "the field's convention, never formal"),
+    gaussian=True,
+    condition="if the draws stay secret, and as if each client were drawn by itself "
+    "with chance m / n",
 )
 
 

@@ -235,6 +235,8 @@ class Guarantee:
         protects: The difference between epsilon's data sets.
         by_commit: Whether it is for a commit with one message of the client: the noise
             is on sums, and m messages in one count as m^2 (`ledger.CommitCosts`).
+        afresh: Whether a message depends on nothing that its client keeps from earlier
+            ones, which a secret draw would not hide.
     """
 
     release: Release
@@ -243,6 +245,7 @@ class Guarantee:
     mechanism: str
     protects: str
     by_commit: bool = False
+    afresh: bool = False
 
 
 @dataclass(frozen=True)

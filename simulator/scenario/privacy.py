@@ -9,6 +9,7 @@ from ..parts.catalogue import AnyName
 from ..privacy.parts import accountant
 from ..privacy.releases import Calibrated
 from ..problem.capabilities import StoresEmbeddings, noise_of
+from ..world.protocol import LockStep
 
 if TYPE_CHECKING:
     from ..engine.algorithm import Algorithm
@@ -93,6 +94,14 @@ def check_privacy(scenario: "Scenario") -> None:
     chosen = [accountant(name) for name in privacy.names(algorithm)]
     for part in chosen:
         _check_law(part.name, law, "privacy.accountants")
+    for place, part in enumerate(chosen):
+        other = "it as the first" if place == 0 else _is_no_cohort(scenario)
+        if part.condition and other:
+            raise LocatedError(
+                f"privacy.accountants must have {part.name!r} only after another, for "
+                f"noise of the server in rounds of a fixed number of clients that it "
+                f"draws uniformly, got {other}; remove it"
+            )
     if privacy.budget is not None and chosen[0].counts_all:
         raise LocatedError(
             f"privacy.accountants must begin with one that counts a client's own "
@@ -104,6 +113,25 @@ def check_privacy(scenario: "Scenario") -> None:
             f"privacy.budget must be left out where a timeline is replayed, got "
             f"{privacy.budget}; record one with the budget, which then ends by it"
         )
+
+
+def _is_no_cohort(scenario: "Scenario") -> str:
+    """Returns what keeps rounds from being fixed uniform draws of all clients."""
+    clients, protocol = scenario.clients, scenario.protocol
+    if not noise_of(scenario.algorithm).noise_by_commit:
+        return "noise of clients"
+    if scenario.replays:
+        return "a replayed timeline"
+    if clients is None or (drawn := clients.selection) is None:
+        return "no clients.selection"
+    if not isinstance(protocol.free_rule, LockStep):
+        return f"the protocol {protocol.kind!r} with these options"
+    for *_, part in clients.behaviours(scenario.num_clients):
+        if part.comes_and_goes or part.loss:
+            return "clients or messages that may be lost or away"
+    if drawn.by != "uniform" or drawn.prefer or clients.local_steps_by:
+        return "clients.selection.by, prefer or local_steps_by"
+    return ""
 
 
 def _check_law(name: str, law: str | None, key: str) -> None:

@@ -34,7 +34,7 @@ def test_accountants_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         numerical.loss_epsilon(found, 1e-5, 1e-4)
     # Another accountant needs none: `calibrate` says which ones it leaves out.
     _, release = calibrated(2.0, 1e-5, 20, "gaussian", 1.0, "gdp")
-    said = {name: bound for name, bound, _ in opinions(release, 20, 1e-5, "gdp")}
+    said = {name: bound for name, bound, _ in opinions([(release, 20)], 1e-5, "gdp")}
     assert [name for name, bound in said.items() if bound is None] == ["rdp", "pld"]
     assert said["gdp"] == pytest.approx(2.0, rel=1e-5)
 

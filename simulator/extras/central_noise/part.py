@@ -50,6 +50,8 @@ ZEROED = "one client with all that it sends, zeroed"
 """The protected unit of the guarantee."""
 ROUNDS = "synchronous"
 """Protocol whose members of a commit are known before they work."""
+AFRESH = {"local_work", "clip", "as_moves", "weigh", "noisy_mean", "step"}
+"""Stages in which clients keep nothing from one message to the next."""
 CHUNK = 65_536
 """Rows per chunk of a timeline that is simulated for the size of its commits."""
 
@@ -175,7 +177,11 @@ class NoisyMean(NoiseOptions, WeightedMean):
             why += ", but " + "; ".join(lacks)
         release = Gaussian(self.multiplier_at(1.0))
         law = "Gaussian, of the server, clip: contribution"
-        one = Guarantee(release, not lacks, why, law, ZEROED, by_commit=True)
+        kinds = {getattr(stage, "kind", "") for stage in method.stages}
+        local = getattr(method.work, "local_optimizer", None)
+        keeps = method.sampling == "shuffled" or (local and local.state == "kept")
+        afresh = not keeps and kinds <= AFRESH
+        one = Guarantee(release, not lacks, why, law, ZEROED, True, afresh)
         return (one,) * len(num_samples)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:

@@ -1,5 +1,6 @@
 """Noise of the server: its account, its law and its cost against blind twins."""
 
+import itertools
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,8 @@ from stalesim.simulator.extras.central_noise.secure_aggregation import SecureAgg
 from stalesim.simulator.files.timeline import NO_COMMIT, Jobs, Rows, StopReason
 from stalesim.simulator.parts.base import LocatedError
 from stalesim.simulator.parts.errors import ScenarioError, UserError
+from stalesim.simulator.privacy.budgets import calibrated
+from stalesim.simulator.privacy.cohort import of_client, of_zeros
 from stalesim.simulator.privacy.ledger import CommitCosts, Ledger
 from stalesim.simulator.privacy.parts import make
 from stalesim.simulator.privacy.releases import Gaussian, Guarantee
@@ -428,3 +431,85 @@ def test_unclipped_sums_are_refused() -> None:
     tree = {"kind": "chained", "step_size": 0.2, "batch": 7, "chain": chain}
     with pytest.raises(ValidationError, match="must have clip as the last stage"):
         scenario(SGD | {"algorithm": tree})
+
+
+DRAWN = (
+    PLAIN,
+    {"problem": {"partition": {"clients": 40}}},
+    {"protocol": {"kind": "synchronous", "size": None}},
+    {"clients": {"selection": {"in_flight": 10, "by": "uniform"}}},
+    {"stop": {"commits": 40}},
+    {"evaluate": {"every": {"commits": 40}}},
+    {"privacy": {"accountants": ["gdp", "secret_cohort", "secret_poisson"]}},
+    noised(multiplier=2.0),
+)
+"""The example of issue 56: 10 of 40 clients in 40 rounds."""
+
+
+def test_secret_draws_amplify_and_the_field_s_convention_claims_more() -> None:
+    made = plan(*DRAWN)
+    memory, _ = execute([made])
+    (*_, last) = memory.tables["privacy"]
+    sent = messages(record(made)[1])
+    gdp, cohort, poisson = last["epsilon"].reshape(40, 3).T
+    largest = max(float(twin.epsilon(sent, k, 2.0, DELTA)) for k in range(40))
+    assert gdp.max() == pytest.approx(largest)
+    # Of all rounds, so alike for all; dp-accounting: 3.95423 for a Poisson draw of 1/4.
+    np.testing.assert_allclose(cohort, 6.0777, atol=1e-3)
+    np.testing.assert_allclose(poisson, 3.95423, atol=1e-3)
+    assert last["formal"].reshape(40, 3)[0].tolist() == [True, True, False]
+
+
+def test_draws_of_a_fixed_size_can_cost_more_than_poisson_s() -> None:
+    # The client sends C, everybody else -C: the loss of 40 rounds, all rounded down.
+    z, q, h, step = 2.0, 0.25, 1e-3, 1e-3
+    y = np.arange(-30, 30, step)
+    at = [scipy.stats.norm.pdf(y, mean, z) for mean in (-1, 0, 1)]
+    with_it, without = ((1 - q) * at[0] + q * at[k] for k in (2, 1))
+    place = np.floor(np.log(with_it / without) / h).astype(int)
+    one = np.bincount(place - place.min(), with_it * step)
+    size = 1 << int(np.ceil(np.log2(one.size * 40)))
+    of_all = np.maximum(0, np.fft.irfft(np.fft.rfft(one, size) ** 40, size))
+    loss = (np.arange(size) + 40 * place.min()) * h
+    far = loss > 5.75
+    assert (of_all[far] * -np.expm1(5.75 - loss[far])).sum() > DELTA
+    assert make("secret_cohort").after(40, Gaussian(z, q)).epsilon(DELTA) > 5.75
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3, 1.5])
+def test_no_messages_of_two_clients_diverge_more(loss: float) -> None:
+    z, q, step = 1.3, 0.3, 2e-3
+    y, factor = np.arange(-16, 16, step), np.exp(loss)
+    bounds = [one(np.array([loss]), z, q)[0] for one in (of_client, of_zeros)]
+    worst = [0.0, 0.0]
+    for a, x in itertools.product(np.linspace(-1, 1, 9), repeat=2):
+        other, own, zero = (scipy.stats.norm.pdf(y, m, z) for m in (a, x, 0))
+        p, r = ((1 - q) * other + q * one for one in (own, zero))
+        for place, (one, two) in enumerate([(p, r), (r, p)]):
+            found = np.maximum(0, one - factor * two).sum() * step
+            worst[place] = max(worst[place], found)
+    np.testing.assert_allclose(worst, bounds, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"protocol": {"wait_for": 5}}, "the protocol 'synchronous' with"),
+        ({"clients": {"selection": {"by": "cyclic"}}}, "clients.selection.by"),
+        ({"clients": {"selection": None}}, "no clients.selection"),
+        ({"clients": {"loss": {"chance": 0.1, "timeout": 9}}}, "lost or away"),
+        ({"clients": {"leave": 9}}, "lost or away"),
+        ({"privacy": {"accountants": ["secret_cohort"]}}, "got it as the first"),
+    ],
+)
+def test_other_rounds_have_no_secret_draws(change: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValidationError, ScenarioError, UserError), match=words):
+        plan(*DRAWN, change)
+
+
+def test_clients_with_memory_have_no_secret_draws() -> None:
+    made = Guarantee(Gaussian(2.0), True, "", "", ZEROED, by_commit=True)
+    with pytest.raises(UserError, match="tells of earlier draws"):
+        Ledger([made] * 4, ["gdp", "secret_cohort"], DELTA, 2)
+    with pytest.raises(UserError, match="must be of messages"):
+        calibrated(8, DELTA, 9, "gaussian", 0.5, "secret_cohort")

@@ -2,10 +2,12 @@
 
 import functools
 import itertools
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +25,13 @@ from stalesim.simulator.privacy.accountants import (
     Rdp,
     Theorem2,
 )
-from stalesim.simulator.privacy.budgets import calibrate, releases_within
+from stalesim.simulator.privacy.budgets import (
+    calibrate,
+    calibrated,
+    history,
+    opinions,
+    releases_within,
+)
 from stalesim.simulator.privacy.parts import AccountantPart, known, make
 from stalesim.simulator.privacy.releases import Gaussian, Laplace, Pure, Release
 
@@ -328,7 +336,7 @@ def test_asking_changes_nothing_and_order_does_not_matter(
     assert first.epsilon(DELTA) > value
     assert first.after(1, two).epsilon(DELTA) > first.epsilon(DELTA)
     assert first.releases == 5
-    assert first.formal == (part.name != "theorem2")
+    assert first.formal == (part.name not in ("theorem2", "secret_poisson"))
 
 
 @pytest.mark.parametrize("part", known(), ids=lambda part: part.name)
@@ -379,6 +387,60 @@ def test_calibration_meets_the_budget_and_no_more(
     assert _epsilon(kind, (40, event(multiplier))) <= 1.5
     assert _epsilon(kind, (40, event(multiplier * (1 - 1e-4)))) > 1.5
     assert releases_within(1.5, DELTA, event(multiplier), kind()) == 40
+
+
+@pytest.mark.parametrize(("name", "expected"), [("rdp", 2.387196), ("pld", 2.204919)])
+def test_poisson_batches_need_the_noise_of_dp_accounting(
+    name: str, expected: float
+) -> None:
+    # dpa.calibrate_dp_mechanism, 25 x PoissonSampledDpEvent(0.2, GaussianDpEvent(z))
+    found, _ = calibrated(2.16, DELTA, 25, "gaussian", 0.2, name, "poisson")
+    assert found == pytest.approx(expected, rel=3e-6)
+    with pytest.raises(UserError, match="must be one of gaussian with poisson"):
+        calibrated(2.16, DELTA, 25, "laplace", 0.2, name, "poisson")
+
+
+def test_a_history_of_opacus_has_the_epsilons_of_dp_accounting(tmp_path: Path) -> None:
+    file, entries = tmp_path / "history.json", [[1.0, 0.02, 500], [1.5, 0.01, 1000]]
+    found = []
+    for tree in (entries, {"history": entries, "mechanism": "rdp"}):
+        file.write_text(json.dumps(tree))
+        found.append(history(file))
+    assert found[0] == found[1]
+    said = {name: (e, formal) for name, e, formal in opinions(found[0], DELTA, "rdp")}
+    # RdpAccountant and PLDAccountant, add or remove one
+    assert said["rdp"] == (pytest.approx(3.312904, abs=1e-6), True)
+    assert said["pld"] == (pytest.approx(2.942814, abs=1e-5), True)
+    assert not said["gdp"][1]
+    # Integer orders of Mironov, Talwar and Zhang (2019), section 3.3, by hand.
+    orders = [_by_hand(entries, order) for order in range(2, 30)]
+    assert min(orders) == pytest.approx(3.3182, abs=1e-4)
+    assert min(orders) > 3.312904  # which has fractional orders as well
+
+
+def _by_hand(entries: list[list[float]], order: int) -> float:
+    k = np.arange(order + 1)
+    choose = np.array([math.comb(order, int(each)) for each in k], float)
+    total = 0.0
+    for z, q, steps in entries:
+        moment = choose * q**k * (1 - q) ** (order - k) * np.exp((k * k - k) / 2 / z**2)
+        total += steps * math.log(moment.sum()) / (order - 1)
+    rest = math.log(DELTA * order) / (order - 1)
+    return total + math.log1p(-1 / order) - rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hm", "[]", "3", '{"a": 1}', "[[1, 0.1]]", '[["a", 0.1, 5]]', ""),
+        *("[[1, 0.1, 5.5]]", "[[1, 2, 5]]", "[[-1, 0.1, 5]]", "[[NaN, 0.1, 5]]"),
+        "[[1, 0.1, 0]]",
+    ],
+)
+def test_nonsense_is_no_history(text: str, tmp_path: Path) -> None:
+    (tmp_path / "h.json").write_text(text)
+    with pytest.raises(UserError, match=r"^h.json must be a JSON list of .*, got: .*$"):
+        history(tmp_path / "h.json")
 
 
 def test_calibration_in_closed_form() -> None:
