@@ -312,8 +312,8 @@ class Theorem2(Lemma2):
 class SecretCohort(Accountant):
     """Rounds of m of n clients, drawn by the server, as releases of the ratio m / n.
 
-    The ledger counts all rounds, whoever was drawn. It holds against everyone who does
-    not know the draws, for a client whose messages are zeros instead.
+    The ledger counts every round of every client. The epsilon holds against attackers
+    without knowledge of the draws, for a client whose messages are zeros instead.
     """
 
     NAME: ClassVar[str] = "secret_cohort"

@@ -21,7 +21,7 @@ from ..world.laws.base import check_cycle, check_parameter
 from ..world.protocol import Protocol, refuse_selection
 from ..world.protocol_abilities import OwnSteps, OwnTimeline
 from .dialect import filled, inherits
-from .grid import Swept
+from .grid import Swept, points
 
 UNDESCRIBED = "not said by the protocol"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -99,23 +99,28 @@ class Varied(Config, ABC):
         written = self.model_dump(mode="json", exclude_unset=True)
         try:
             return {
-                name: self._free(filled(changes, written, type(self))[0])
+                name: self._free(filled(changes, written, type(self))[0], changes)
                 for name, changes in variants.items()
             }
         except LocatedError:  # it is refused where variants are made
             return dump(variants)
 
-    def _free(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Returns a variant's entries without those that the sweep replaces."""
-        from .study import swept_over
+    def _free(self, entries: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+        """Returns a variant's entries without inherited ones that the sweep replaces.
 
-        for key in () if "sweep" in changes else {*swept_over(self, changes)}:
+        Args:
+            entries: Its own and what they inherit; they are changed.
+            own: Its own.
+        """
+        swept = {} if "sweep" in own else points(self.sweep, self.seed)[0]
+        for key in swept:
+            tree, mine = entries, own
             *owners, last = key.split(".")
-            tree = changes
             for owner in owners:
-                tree = tree[owner]
-            tree.pop(last, None)
-        return changes
+                tree, mine = tree.get(owner, {}), mine.get(owner, {})
+            if last not in mine:
+                tree.pop(last, None)
+        return entries
 
 
 class BaseScenario(Varied):

@@ -14,8 +14,7 @@ from simpy.core import EmptySchedule
 from simpy.events import NORMAL, EventPriority
 
 from ..files import inputs
-from ..files.timeline import NO_COMMIT, NO_SLOT, Chunk, Kind, StopReason, check
-from ..parts.errors import UserError
+from ..files.timeline import NO_COMMIT, NO_SLOT, Chunk, StopReason, check
 from ..privacy.ledger import CommitCosts
 from ..world.answers import Answers
 from ..world.clients import Server
@@ -240,7 +239,7 @@ class SimulatedTimeline(RunTimeline):
         """Plays the world by SimPy."""
         protocol, world = self.protocol, self._new_world()
         recorder = self._new_recorder(world)
-        recorder.notes_reads = self.notes_reads
+        recorder.notes_reads, recorder.gathers = self.notes_reads, protocol.gathers
         self._limit_time(world)
         if self.quota is not None and not self.quota.by_commit:
             world.budget = MessageBudget(self.quota)
@@ -274,12 +273,6 @@ class SimulatedTimeline(RunTimeline):
                 recorder.settle()
             rows, jobs = recorder.take(final=reason is not None)
             check(rows, registers or self.num_registers)
-            if not protocol.gathers and (rows.kind == Kind.CONTRIBUTE).any():
-                raise UserError(
-                    f"the protocol {protocol.kind!r} must have gathers return True, "
-                    f"because it calls contribute; without, updates are added up, not "
-                    f"averaged"
-                )
             now = float(world.seconds([world.env.now])[0])
             incidents = recorder.incidents(now, final=reason is not None)
             at_rest = reason is StopReason.TIME and world.env.peek() == inf

@@ -61,6 +61,13 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "window": {"kind": "buffered", "window": 1.5},
     "grace": {"kind": "buffered", "grace": 0.5},
     "cyclic": {"kind": "cyclic"},
+    "prescribed": {"kind": "prescribed", "most": 2},
+    "bounded-buffer": {
+        "kind": "buffered",
+        "size": 2,
+        "staleness_bound": 1,
+        "beyond": "wait",
+    },
     "rounds": {"kind": "rounds"},
     "sequential": {"kind": "rounds", "order": "sequential"},
     "pairwise": {"kind": "rounds", "exchange": "pairwise"},
@@ -167,9 +174,11 @@ def _cases() -> dict[str, dict[str, Any]]:
     fed = {"kind": "fed_async", "step_size": 0.1, "batch": 11, "local_steps": 2}
     cases["fed_async"] = case("asynchronous", HORIZONTAL, fed)
     cases["fed_async cyclic"] = case("cyclic", HORIZONTAL, fed)
+    cases["fed_async prescribed"] = case("prescribed", HORIZONTAL, fed)
     buffered = fed | {"kind": "fed_buff"}
     cases["fed_buff"] = case("buffered", HORIZONTAL, buffered)
     cases["fed_buff window"] = case("window", HORIZONTAL, buffered)
+    cases["fed_buff bounded"] = case("bounded-buffer", HORIZONTAL, buffered)
     averaging = {"kind": "fed_avg", "step_size": 0.1, "batch": 11, "local_epochs": 1}
     cases["fed_avg"] = case("synchronous", HORIZONTAL, averaging)
     against = {"scaffold": {}, "fed_nova": {}, "fed_dyn": {"proximal": 0.1}}

@@ -41,7 +41,8 @@ class Prescribed(OwnSteps, Protocol):
     def described(self, num_clients: int) -> dict[str, object]:
         return super().described(num_clients) | {
             "entities": f"{num_clients} clients; commits, one after the other",
-            "stages": {"commit": "protocol.step"},
+            "stages": {"step": "protocol.step"},
+            "resources": {"the model, which one client changes at a time": ""},
         }
 
     def cadence(self, num_clients: int, in_flight: int) -> Cadence:
@@ -50,7 +51,7 @@ class Prescribed(OwnSteps, Protocol):
     def check_setting(self, clients: Clients | None, server: Server, n: int) -> None:
         if n <= self.most:
             raise LocatedError(
-                f"protocol.most must be less than the number of clients, of whom most "
+                f"protocol.most must be less than the number of clients, because most "
                 f"+ 1 work at once, got {self.most} with {n} clients; reduce it",
             )
 

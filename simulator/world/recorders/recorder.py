@@ -20,6 +20,7 @@ from ...files.timeline import (
     Outcome,
     Rows,
 )
+from ...parts.errors import UserError
 from .arrays import JOB, NEVER, TIMES, jobs_of, rows_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Recorder:
         self._incidents: list[tuple[float, int, Incident, int]] = []
         self.notes_reads = False
         """Whether a job of which nothing comes has a row, if its client got a model."""
+        self.gathers = True
+        """Whether the protocol says that contributions gather."""
 
     @property
     def turns(self) -> int:
@@ -192,6 +195,11 @@ class Recorder:
 
         A `held` contribution is not applied before it is released.
         """
+        if not self.gathers:
+            raise UserError(
+                "a protocol that calls contribute must have gathers return True; "
+                "without, its updates are added up, not averaged"
+            )
         self._settle()  # before the register that this job has read may be free
         slot, job = self._read_slot[worker], self._job[worker]
         read_version = self._read_version[worker]

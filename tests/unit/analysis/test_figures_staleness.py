@@ -128,7 +128,7 @@ def test_staleness_laws_of_exponential_clients(
     assert law is not None
     drawn = figures.staleness_histogram(study, "async")
     assert drawn.get_supxlabel().endswith(", after the start")
-    assert drawn.get_supylabel() == "Density (per unit of staleness)"
+    assert drawn.get_supylabel() == "Share per unit of staleness"
     means = sum(rates) / np.array(rates) - 1 + first
     table = staleness.by_client(study)
     assert table["theory"].to_numpy() == pytest.approx(means)

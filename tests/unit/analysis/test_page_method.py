@@ -93,6 +93,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "hierarchy": {"edges": 2, "upload": EXPON},
     "phases": {},
     "pipeline": {"stages": 3},
+    "prescribed": {"most": 2},
     "push_gossip": {},
     "rounds": {},
     "routed": {"tasks": 7},
@@ -116,6 +117,7 @@ SAID = {  # entities; resources; queues; stages, of those below
     ),
     "phases": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
     "pipeline": ("minibatches", "3 stages", "minibatches on their way", "step"),
+    "prescribed": ("4 clients; commits", "the model", "none", "step"),
     "push_gossip": (
         *("4 clients", "none; there is no server", "none"),
         "idle compute push",

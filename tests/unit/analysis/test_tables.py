@@ -68,7 +68,7 @@ def test_captions_say_how_closely_times_are_known() -> None:
     said = "after >: half or more did not reach it; more than half had not by then"
     assert said in legend.legend(half)["Time"]
     assert f"where both reached it; {said}" in legend.legend(half)["Time"]
-    earlier = "up and down. After 1.5 s: as evaluated at 1 s."
+    earlier = "table jobs has all. After 1.5 s: as evaluated at 1 s."
     assert earlier in legend.caption(curves(), [1.5])
     assert "exact binomial ranks" in legend.method(curves())
 
