@@ -306,8 +306,8 @@ def _check_row(known: Family, values: dict[str, Number], name: str, who: str) ->
     if least < 0:
         raise LocatedError(
             f"{name} must be a law of durations >= 0, got {law!r} that reaches down "
-            f"to {float(least):g} s {who}; shift it, or take a law of positive values "
-            f"such as lognorm, gamma or truncnorm",
+            f"to {float(least):g} s {who}; shift it, or put it in law: truncated "
+            f"or law: clipped (max(0, X)), or take lognorm or gamma",
             keys(name),
         )
     beyond = low + usual.REACH

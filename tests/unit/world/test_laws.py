@@ -13,7 +13,7 @@ from stalesim.simulator.catalogue.laws.drifting import Drifting
 from stalesim.simulator.catalogue.laws.empirical import Empirical
 from stalesim.simulator.catalogue.laws.markov import Markov
 from stalesim.simulator.catalogue.laws.mixture import Mixture
-from stalesim.simulator.catalogue.laws.truncated import Truncated
+from stalesim.simulator.catalogue.laws.truncated import Clipped, Truncated
 from stalesim.simulator.parts.errors import ScenarioError, UserError
 from stalesim.simulator.world.delays import LARGE, StageDelays
 from stalesim.simulator.world.laws.base import (
@@ -278,6 +278,31 @@ def test_a_truncated_lattice_law_keeps_its_ends() -> None:
     drawn = _draw(law, 5000)
     assert set(drawn) == {2, 3, 4}
     assert common_tick([law]) == 1
+
+
+def test_clipped_draws_are_moved_to_the_bounds() -> None:
+    """As `max(0, random.gauss(5, 1))` and a jitter cut at 0, which others' code has."""
+    of = Scipy(law="norm", loc=0.5, scale=1)
+    drawn = _law(Clipped(of=of)).draw(Draws(MIDDLES, 0, 0), None)
+    np.testing.assert_allclose(
+        drawn, np.maximum(0, scipy.stats.norm.ppf(MIDDLES, 0.5)), atol=1e-12
+    )
+    assert np.mean(drawn == 0) == pytest.approx(scipy.stats.norm.cdf(-0.5), abs=1e-3)
+    mean = 0.5 * scipy.stats.norm.cdf(0.5) + scipy.stats.norm.pdf(0.5)  # textbook
+    assert drawn.mean() == pytest.approx(mean, abs=1e-3)
+    both = _law(Clipped(of=of, low=0.25, high=1)).draw(Draws(MIDDLES, 0, 0), None)
+    assert (both.min(), both.max()) == (0.25, 1)
+
+
+def test_a_clipped_law_that_is_all_nothing_is_an_error() -> None:
+    with pytest.raises(ScenarioError, match=r"durations above 0 s .* for client 1"):
+        _law(Clipped(of=Scipy(law="uniform", loc=-2)))
+
+
+def test_a_truncated_law_may_have_no_longest_duration() -> None:
+    drawn = _law(Truncated(of=Scipy(law="norm"))).draw(Draws(MIDDLES, 0, 0), None)
+    expected = scipy.stats.halfnorm.ppf(MIDDLES)
+    np.testing.assert_allclose(drawn, expected, rtol=1e-6)
 
 
 def test_an_empty_truncation_is_an_error() -> None:
