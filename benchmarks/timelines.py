@@ -2,6 +2,7 @@
 
     python benchmarks/timelines.py [NAME...]     # default: all worlds
     python benchmarks/timelines.py summary     # a million clients, ten million commits
+    python benchmarks/timelines.py record      # the same with its whole record
 
 Processor time of every chunk with its whole record (rows, jobs, incidents, registers),
 and with statistics alone, each measured in a process of its own; SciPy is imported
@@ -49,6 +50,8 @@ WORLDS: dict[str, tuple[int, int, dict[str, Any], dict[str, Any]]] = {
     "10, idle": (10, 400_000, {"idle": EXPON, "compute": EXPON}, {}),
 }
 """Clients, commits, options of the clients and of the protocol."""
+MOST_GIB = 1.5
+"""Of a million clients and ten million commits: what more memory would end it."""
 ROUNDS = 3
 STALESIM = [sys.executable, "-m", "stalesim"]
 
@@ -59,10 +62,10 @@ def measure(name: str, way: str) -> None:
     from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
     from stalesim.simulator.catalogue.protocols.buffered import Buffered
     from stalesim.simulator.catalogue.protocols.synchronous import Synchronous
+    from stalesim.simulator.files.summary import Summary
     from stalesim.simulator.parts.stop import Stop
     from stalesim.simulator.studies.saved import PAIRS
     from stalesim.simulator.timelines.simulated import SimulatedTimeline
-    from stalesim.simulator.timelines.summary import Summary
     from stalesim.simulator.world.clients import Clients
     from stalesim.simulator.world.workload import Workload
 
@@ -117,7 +120,7 @@ def main(names: list[str]) -> None:
         print(f"| {name} | {jobs / slow:,.0f} | {' | '.join(cells)} |", flush=True)
 
 
-def whole_command() -> None:
+def whole_command(kept: str) -> None:
     tree = {
         "name": "million",
         "clients": {"number": 1_000_000, "compute": EXPON},
@@ -127,11 +130,14 @@ def whole_command() -> None:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "million.json"
         file.write_text(json.dumps(tree))
-        finished([*STALESIM, "timeline", str(file), "--summary", "-o", f"{place}/out"])
+        more = ["--summary"] if kept == "summary" else []
+        peak = finished([*STALESIM, "timeline", str(file), *more, "-o", f"{place}/out"])
+    if peak > MOST_GIB:
+        sys.exit(f"at most {MOST_GIB} GiB were expected")
 
 
-def finished(command: list[str]) -> None:
-    """Runs a command and prints its status, times and memory."""
+def finished(command: list[str]) -> float:
+    """Runs a command, prints its status, times and memory, and returns the GiB."""
     started = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, used = os.wait4(process.pid, 0)
@@ -139,14 +145,15 @@ def finished(command: list[str]) -> None:
     busy = used.ru_utime + used.ru_stime
     peak = used.ru_maxrss / 2**20
     print(
-        f"status {status}: {wall:.0f} s, {busy:.0f} of processor time, {peak:.1f} GiB"
+        f"status {status}: {wall:.0f} s, {busy:.0f} of processor time, {peak:.2f} GiB"
     )
+    return peak
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         measure(*sys.argv[2:])
-    elif sys.argv[1:] == ["summary"]:
-        whole_command()
+    elif sys.argv[1:] in (["summary"], ["record"]):
+        whole_command(sys.argv[1])
     else:
         main(sys.argv[1:])

@@ -11,14 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ...simulator.files.timeline import COMMITS
-from ..facts import worded
+from ...simulator.files.study import inward
+from ...simulator.files.study.jobs import job_pieces
+from ...simulator.files.summary import NO_JOBS
+from ...simulator.files.timeline import COMMITS, Jobs
+from ..facts import Entry, worded
 from ..figures import gantt, layout, style
 from ..figures.sweeps import is_wide
 from ..frames import Study
 from ..statistics import t_interval
 from .stragglers import most_waited_for
-from .view import View
+from .view import View, frame_of
 
 
 def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
@@ -32,10 +35,12 @@ def standard(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
 def _drawn(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
     known, name, forms = seen.runs, seen.manifest["name"], seen.forms
     if seen.is_whole:
-        first, rows = list(known.drop_duplicates("group")["run"]), seen.rows
-        made = rows.loc[rows["kind"].isin(COMMITS) & (rows["place"] == 0)]
-        frames = seen.jobs, made, seen.incidents
-        yield "gantt", gantt.gantt(seen.study, first, *frames, seconds)
+        first = list(known.drop_duplicates("group")["run"])
+        entries = [seen.manifest["runs"][run] for run in first[: gantt.MOST_PANELS]]
+        jobs = pd.concat([_shown(seen.study, entry) for entry in entries])
+        made = pd.concat([_commits(seen.study, entry["run"]) for entry in entries])
+        figure = gantt.gantt(seen.study, first, jobs, made, seen.incidents, seconds)
+        yield "gantt", figure
     found = {
         str(group): seen.histogram(mine)
         for group, mine in known.groupby("group", sort=False)
@@ -54,6 +59,33 @@ def _drawn(seen: View, seconds: float | None) -> Iterator[tuple[str, Figure]]:
             f"{layout.name(seen.study, group)}: a round takes {round_s:.3g} virtual s"
         )
         yield "stragglers", waited_for(top, title)
+
+
+def _shown(study: Study, entry: Entry) -> pd.DataFrame:
+    """Returns the jobs of a run's clients that have lines, read a file at a time."""
+    run, number = entry["run"], entry["num_clients"]
+    first = np.full(number, np.inf)
+    for piece in study.pieces("jobs", run, ["run", "client", "read_time"]):
+        np.minimum.at(first, inward(piece["client"]), piece["read_time"].to_numpy())
+    there = np.flatnonzero(np.isfinite(first))
+    reads = pd.DataFrame({"client": there + 1, "read_time": first[there]})
+    has_line = np.isin(np.arange(1, number + 1), gantt.lines(reads, number))
+    pieces = [
+        Jobs(*(column[has_line[jobs.client]] for column in jobs))
+        for jobs in job_pieces(study, run)
+    ]
+    found = map(np.concatenate, zip(*pieces, strict=True)) if pieces else NO_JOBS
+    return frame_of(Jobs(*found)).assign(run=run)
+
+
+def _commits(study: Study, run: int) -> pd.DataFrame:
+    """Returns when a run's commits were made: columns run and time."""
+    times = []
+    for piece in study.pieces("rows", run, ["run", "place", "time", "kind"]):
+        first = piece["place"].to_numpy() == 0
+        made = np.isin(piece["kind"].to_numpy(), COMMITS) & first
+        times.append(piece["time"].to_numpy()[made])
+    return pd.DataFrame({"time": np.concatenate([np.zeros(0), *times])}).assign(run=run)
 
 
 def waited_for(top: pd.DataFrame, title: str) -> Figure:

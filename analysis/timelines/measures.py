@@ -1,8 +1,7 @@
 """Measures of recorded timelines: staleness, waiting, utilisation, throughput.
 
-Runs are counted by `tally`, from the jobs (`frames.jobs`) and `incidents` of a whole
-record, or by `tally_of_summary` where a timeline kept statistics alone. Measures are
-taken from their three frames:
+Runs are counted by `tally`, from their jobs and incidents, or taken from the statistics
+where a timeline kept these alone. Measures are taken from three frames:
 
 - `runs`: row per run, the columns of `frames.runs`; `start_s`, virtual seconds at which
   its start is over, NaN if it never is; `made`, commits by then; `first_s` and
@@ -29,14 +28,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Int
 
+from ...simulator.files.study import Categorical, is_summary
+from ...simulator.files.study.jobs import incidents_of, job_pieces
+from ...simulator.files.summary import NO_JOBS, Summary
 from ...simulator.files.timeline import PAIRS, Outcome
 from .. import frames
 from ..clients import GROUP
+from ..facts import Entry
 from ..frames import Study
 from ..theory import gossip
-from .start import end_of_start
 
 QUANTILES = (0.5, 0.9, 0.99)
 """Quantiles of staleness, next to its mean and maximum."""
@@ -54,90 +56,86 @@ OF_CLIENTS = {
     "incidents": "incidents",
 }
 """Columns of the table `clients` of a summary, and their names here."""
-TIMES = ("read_time", "begun_time", "computed_time", "arrived_time", "applied_time")
-NO_ROWS = np.zeros(0, np.int64)
 
 
 Counts = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 """Runs, ages and clients."""
-Columns = dict[str, np.ndarray]
-"""Columns of jobs."""
 
 
-def tally(
-    jobs: pd.DataFrame,
-    incidents: pd.DataFrame,
-    runs: pd.DataFrame,
-    group_of: Mapping[str, pd.Series] | None = None,
-) -> Counts:
-    """Counts the jobs of a whole record."""
-    places, noted = jobs.groupby("run").indices, dict(iter(incidents.groupby("run")))
-    columns = _columns(jobs)
-    counts, ages, clients = [], [], []
-    of_runs = ("run", "group", "num_clients", "start_s", "virtual_s")
-    for run, group, number, start_s, end_s in zip(
-        *(runs[name] for name in of_runs), strict=True
-    ):
-        mine = _some(columns, np.asarray(places.get(run, NO_ROWS)))
-        happened = noted.get(run, incidents.iloc[:0])
-        applied = _some(mine, mine["work"] & (mine["outcome"] == Outcome.APPLIED))
-        # Where the start never is over, all is later.
-        early = applied["applied_time"] <= start_s
-        later = _some(applied, ~early)
-        outcomes = np.bincount(mine["outcome"][mine["work"]], minlength=len(Outcome))
-        known = {k: later[k][~np.isnan(later[k])] for k in ("waiting", "queued")}
-        counts.append(
-            dict(zip(Outcome.__members__, outcomes.tolist(), strict=True))
-            | {
-                "made": int(applied["commit"][early].max(initial=0)),
-                "first_s": applied["applied_time"][early].max(initial=0),
-                "last_s": applied["applied_time"].max(initial=0),
-                "missed": int((happened["incident"] == "MISSED").sum()),
-                "waiting_s": known["waiting"].sum(),
-                "waits": known["waiting"].size,
-                "queued_s": known["queued"].sum(),
-                "queues": known["queued"].size,
-            }
-        )
-        names = (group_of or {}).get(str(group))
-        ages.append(_ages_of(applied, early, names).assign(run=run))
-        since = 0.0 if np.isnan(start_s) else float(start_s)
-        found = _clients_of(
-            mine, applied, later, happened, int(number), (since, float(end_s))
-        )
-        clients.append(found.assign(run=run))
-    found = pd.DataFrame(counts, index=runs.index)
-    return (
-        pd.concat([runs, found], axis=1),
-        pd.concat(ages, ignore_index=True),
-        pd.concat(clients, ignore_index=True),
-    )
+def tally(study: Study, group_of: Mapping[str, pd.Series]) -> Counts:
+    """Counts each run from its record, or takes the statistics that were kept of it.
 
-
-def tally_of_summary(study: Study) -> Counts:
-    """Returns the counts of a timeline of which only statistics were kept.
+    Args:
+        study: Recorded timelines, or runs.
+        group_of: Names of the clients' groups by their numbers, for groups of runs.
 
     Raises:
         StudyError: No run has ended.
     """
-    known, table = frames.runs(study), study.table("clients")
-    counted = table.groupby("run")["steady_contributions"].sum()
-    rows = []
-    for run, told in zip(known["run"], known["summary"], strict=True):
-        number = int(counted.get(run, 0))
-        outcomes = {name: told["outcomes"].get(name, 0) for name in Outcome.__members__}
-        start_s = np.nan if told["start_s"] is None else told["start_s"]
-        row = {"start_s": start_s, "made": told["start_commits"]}
-        row["first_s"] = told.get("first_s", told["start_s"] or 0.0)
-        row["last_s"] = told.get("last_s", np.nan)  # not known of earlier versions
-        row |= {"waiting_s": told["waiting_s"], "waits": number}
-        row |= {"queued_s": told.get("queued_s", np.nan), "queues": number}
-        rows.append(outcomes | row | {"missed": told.get("missed", 0)})
-    runs = pd.concat([known, pd.DataFrame(rows, index=known.index)], axis=1)
-    applied = table["num_applied"] > 0
-    clients = table.assign(staleness_max=table["staleness_max"].where(applied))
+    known = frames.runs(study)
+    if is_summary(study.manifest):
+        told = list(known["summary"])
+        clients, ages = study.table("clients"), study.table("ages")
+    else:
+        found = [
+            _counted(study, study.manifest["runs"][run], group_of.get(group))
+            for run, group in zip(known["run"], known["group"], strict=True)
+        ]
+        told = [summary.entry() for summary in found]
+        of_run = list(zip(found, known["run"], known["virtual_s"], strict=True))
+        clients = pd.concat(
+            [_frame(each.clients(run, end)) for each, run, end in of_run]
+        )
+        clients["client"] += 1
+        ages = pd.concat([_frame(each.ages(run)) for each, run, _ in of_run])
+    runs = pd.concat([known, pd.DataFrame(map(_row, told), index=known.index)], axis=1)
+    applied = clients["num_applied"] > 0
+    largest = clients["staleness_max"].where(applied).astype(np.float64)
+    clients = clients.assign(staleness_max=largest)
     clients = clients[["run", "client", *OF_CLIENTS]].rename(columns=OF_CLIENTS)
-    return runs, study.table("ages"), clients
+    return runs, ages.reset_index(drop=True), clients.reset_index(drop=True)
+
+
+def _counted(study: Study, entry: Entry, names: pd.Series | None) -> Summary:
+    """Returns the statistics of a recorded run, read a file at a time."""
+    number, groups = entry["num_clients"], None
+    if names is not None:
+        codes, words = pd.factorize(names.reindex(np.arange(1, number + 1)))
+        groups = Categorical(codes.astype(np.int32), tuple(words))
+    in_flight = entry.get("in_flight") or number  # unknown in some imported logs
+    at_once = entry.get("commits_at_once", 1)
+    found = Summary(number, in_flight, at_once, groups)
+    while True:
+        found.count(NO_JOBS, incidents_of(study, entry["run"]))
+        for jobs in job_pieces(study, entry["run"]):
+            found.count(jobs)
+        if (again := found.again()) is None:
+            break
+        found = again
+    found.finish(entry["virtual_s"])
+    return found
+
+
+def _frame(columns: Mapping[str, np.ndarray | Categorical]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            name: np.array(column.words, object)[column.codes]
+            if isinstance(column, Categorical)
+            else column
+            for name, column in columns.items()
+        }
+    )
+
+
+def _row(told: Entry) -> dict[str, float]:
+    outcomes = {name: told["outcomes"].get(name, 0) for name in Outcome.__members__}
+    start_s = np.nan if told["start_s"] is None else told["start_s"]
+    kept = ("first_s", "last_s", "waiting_s", "waits", "queued_s", "queues", "missed")
+    return (
+        outcomes
+        | {"start_s": start_s, "made": told["start_commits"]}
+        | {name: told[name] for name in kept}
+    )
 
 
 def by_run(runs: pd.DataFrame, ages: pd.DataFrame) -> pd.DataFrame:
@@ -321,108 +319,6 @@ def spectral_gap(rows: pd.DataFrame, num_workers: int) -> float:
     edges = list(zip(*(each.tolist() for each in ends), strict=True))
     matrix = gossip.expected_pairwise_averaging(num_workers, edges)
     return gossip.spectral_gap(matrix)
-
-
-def with_starts(jobs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Returns runs with `start_s`: the virtual seconds at which their starts are over.
-
-    Args:
-        jobs: Jobs of the runs.
-        runs: Runs, one row each, with `in_flight`, jobs that can be so at once; for
-            studies of earlier versions, the number of clients.
-
-    Returns:
-        The same columns and `start_s`, as in `start.end_of_start`.
-    """
-    most = runs["num_clients"]
-    if "in_flight" in runs:
-        most = runs["in_flight"].fillna(most)
-    ends: list[float] = []
-    places = jobs.groupby("run").indices
-    for run, number in zip(runs["run"], most.astype(int), strict=True):
-        rows = np.asarray(places.get(run, NO_ROWS))
-        mine = jobs if len(rows) == len(jobs) else jobs.take(rows)
-        ends.append(end_of_start(mine, number))
-    return runs.assign(start_s=ends)
-
-
-def _columns(jobs: pd.DataFrame) -> Columns:
-    found: Columns = {
-        name: jobs[name].to_numpy(np.float64, na_value=np.nan)
-        for name in (*TIMES, "staleness", "upload_messages")
-    }
-    for name in ("client", "commit"):
-        found[name] = jobs[name].to_numpy(np.int64, na_value=0)
-    outcome = jobs["outcome"].astype(pd.CategoricalDtype([*Outcome.__members__]))
-    return found | {
-        "work": (jobs["kind"] == "work").to_numpy(),
-        "outcome": outcome.cat.codes.to_numpy(),
-        "waiting": found["applied_time"] - found["arrived_time"],
-        "queued": found["begun_time"] - found["read_time"],
-    }
-
-
-def _some(jobs: Columns, kept: np.ndarray) -> Columns:
-    return {name: values[kept] for name, values in jobs.items()}
-
-
-def _ages_of(
-    applied: Columns, early: np.ndarray, names: pd.Series | None
-) -> pd.DataFrame:
-    """Returns how often contributions of a run were so stale, in its start and after.
-
-    `names` are those of the clients' groups, by the clients' numbers.
-    """
-    table = pd.DataFrame(
-        {"start": early, "staleness": applied["staleness"].astype(np.int64)}
-    )
-    keys = ["start", "staleness"]
-    if names is not None:
-        table[GROUP] = names.reindex(applied["client"]).to_numpy()
-        keys.append(GROUP)
-    return table.groupby(keys).size().rename("count").reset_index()
-
-
-def _clients_of(
-    jobs: Columns,
-    applied: Columns,
-    later: Columns,
-    happened: pd.DataFrame,
-    number: int,
-    span: tuple[float, float],
-) -> pd.DataFrame:
-    def sums(
-        clients: Int[np.ndarray, " n"], values: Num[np.ndarray, " n"] | None = None
-    ) -> Float[np.ndarray, " K"]:
-        return np.bincount(clients - 1, values, number)
-
-    def mean(name: str) -> Float[np.ndarray, " K"]:
-        with np.errstate(invalid="ignore"):
-            return sums(later["client"], later[name]) / sums(later["client"])
-
-    work, (since, end) = _some(jobs, jobs["work"]), span
-    busy = sums(work["client"], _busy(work, since, end))
-    largest = np.full(number, np.nan)
-    np.fmax.at(largest, applied["client"] - 1, applied["staleness"])
-    return pd.DataFrame(
-        {
-            "client": np.arange(1, number + 1),
-            "staleness_mean": mean("staleness"),
-            "staleness_max": largest,
-            "utilisation": busy / ((end - since) or np.nan),
-            "waiting_mean": mean("waiting"),
-            "queued_mean": mean("queued"),
-            "uploads": sums(jobs["client"], jobs["upload_messages"]),
-            "incidents": sums(happened["client"].dropna().to_numpy(np.int64)),
-        }
-    )
-
-
-def _busy(work: Columns, since: float, end: float) -> Float[np.ndarray, " n"]:
-    computed = work["computed_time"]
-    computing = (work["outcome"] == Outcome.IN_FLIGHT) & np.isnan(computed)
-    until = np.minimum(np.where(computing, end, computed), end)
-    return np.maximum(np.nan_to_num(until - np.maximum(work["begun_time"], since)), 0)
 
 
 def _staleness(ages: pd.DataFrame) -> tuple[dict[str, float], int]:

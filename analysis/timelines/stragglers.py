@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from ...simulator.files.study.jobs import jobs_of
 from ...simulator.parts.errors import StudyError
 from .. import clients
+from ..facts import Entry
 from ..frames import Study
-from .view import View, view
+from .view import View, frame_of, view
 
 MOST = 5
 """Most clients that the table of a timeline lists."""
@@ -32,11 +34,16 @@ def stragglers(study: Study | View) -> pd.DataFrame:
         StudyError: No group has such rounds, or statistics alone were kept.
     """
     seen = view(study)
-    jobs, groups = seen.jobs, seen.runs.set_index("run")["group"]
+    runs, ages, _ = seen.counts
+    if not seen.is_whole:
+        raise StudyError(
+            "stragglers need jobs, and of these statistics alone were kept"
+        )
+    stale = set(ages.loc[ages["staleness"] > 0, "run"])
     found = [
-        _of_run(mine).assign(group=groups[run])
-        for run, mine in jobs.groupby("run", sort=False)
-        if run in groups and _waits_for_all(mine)
+        _of_run(frame_of(jobs_of(seen.study, run["run"]))).assign(group=run["group"])
+        for run in runs.to_dict("records")
+        if run["run"] not in stale and _waits_for_all(run)
     ]
     if not found:
         raise StudyError(
@@ -77,11 +84,9 @@ def tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{group}: a round takes {seconds:.3g} s; {without}", frame
 
 
-def _waits_for_all(jobs: pd.DataFrame) -> bool:
-    done = jobs[jobs["outcome"] == "APPLIED"]
-    if (done["staleness"] != 0).any() or jobs["outcome"].isin(ENDS_BADLY).any():
-        return False
-    return bool(done["commit"].duplicated().any())
+def _waits_for_all(run: Entry) -> bool:
+    badly = any(run[outcome] for outcome in ENDS_BADLY)
+    return not badly and run["APPLIED"] > run["commits"] > 0
 
 
 def _of_run(jobs: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from ...simulator.files.study import StudyError, is_summary
-from ...simulator.files.study.jobs import incidents_of, jobs_of
+from ...simulator.files.study.jobs import KINDS, OUTCOMES, incidents_of, jobs_of
+from ...simulator.files.timeline import Jobs
 from ...simulator.world.expenses import seconds
 from .. import clients, facts, frames
 from ..facts import Entry
@@ -21,8 +22,8 @@ OF_ROWS = ("time", "kind", "node", "peer")
 class View:
     """A recorded timeline with the frames of its tables and figures.
 
-    Jobs, rows and incidents raise StudyError where only statistics were kept, and
-    counts of runs do where none has ended.
+    Rows and incidents raise StudyError where only statistics were kept, and counts of
+    runs do where none has ended.
 
     Attributes:
         is_whole: Whether all that happened is there, and not statistics alone.
@@ -31,11 +32,6 @@ class View:
     def __init__(self, study: Study) -> None:
         self.study, self.manifest = study, study.manifest
         self.is_whole = not is_summary(study.manifest)
-
-    @cached_property
-    def jobs(self) -> pd.DataFrame:
-        """All jobs with their staleness."""
-        return frames.jobs(self.study)
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -55,10 +51,7 @@ class View:
     @cached_property
     def counts(self) -> measures.Counts:
         """Counts of the runs that have ended, as in `measures`."""
-        if not self.is_whole:
-            return measures.tally_of_summary(self.study)
-        runs = measures.with_starts(self.jobs, frames.runs(self.study))
-        return measures.tally(self.jobs, self.incidents, runs, self.divided)
+        return measures.tally(self.study, self.divided)
 
     @cached_property
     def by_run(self) -> pd.DataFrame:
@@ -105,6 +98,17 @@ class View:
     def who(self, group: str) -> pd.DataFrame:
         """Returns names and groups of the clients of a group's first run."""
         return clients.of_run(self.study, self.entry(group)["run"])
+
+
+def frame_of(jobs: Jobs) -> pd.DataFrame:
+    """Returns jobs as rows, with clients from 1, and kinds and outcomes as words."""
+    kinds, outcomes = np.array(KINDS, object), np.array(OUTCOMES, object)
+    columns = jobs._asdict() | {
+        "client": jobs.client + 1,
+        "kind": kinds[jobs.refresh],
+        "outcome": outcomes[jobs.outcome],
+    }
+    return pd.DataFrame(columns).sort_values(["client", "job"], kind="stable")
 
 
 def view(study: Study | View) -> View:

@@ -28,13 +28,14 @@ from ..files.study import (
 from ..files.study.disk import LOCK, PARTIAL, locked
 from ..files.study.manifest import NAME, Manifest, Read, read_manifest
 from ..files.study.study import journal_session
+from ..files.summary import Summary
 from ..files.timeline import NO_WORKER, TIMED, Chunk, StopReason, effects
 from ..parts.errors import StudyError
 from ..parts.json_text import Tree
 from ..scenario.setting import BaseScenario
 from ..scenario.study import Run, expand
 from ..timelines.base import Ending, RunTimeline
-from ..timelines.summary import Statistics, Summary, Tables, WholeRecord
+from ..timelines.kept import Statistics, Tables, WholeRecord
 from ..world.workload import Workload
 from .session import StudySession
 

@@ -16,6 +16,7 @@ from ..files.reading import files
 from ..files.study import Categorical, Study, load
 from ..files.study.jobs import arrays, incidents_of, job_steps_of, jobs_of, numbers
 from ..files.study.manifest import RunEntry
+from ..files.summary import UNDER_WAY
 from ..files.timeline import (
     FAILS,
     NO_COMMIT,
@@ -38,7 +39,6 @@ from ..scenario.setting import Recording
 from ..scenario.study import Run
 from ..world.protocol import Cadence
 from .base import FOREVER, RunTimeline
-from .summary import UNDER_WAY
 
 WIDE = ("worker", "job", "read_version", "read_slot")
 """Columns that a row has for each of its workers."""

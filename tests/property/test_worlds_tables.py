@@ -17,6 +17,7 @@ from stalesim.simulator.files.study import Study
 from stalesim.simulator.studies.saved import record
 from tests.drawn_worlds import engine_scenario, timeline_scenario
 from tests.laws import contradictions
+from tests.oracles.tallies import counts_of
 
 WORLDS, PAIRS = 565, 104
 HOW = [
@@ -36,6 +37,7 @@ SAME = {
 KEYS = ["run", "client"]
 SUMMED = ["num_jobs", "num_applied", "staleness_mean", "staleness_max"]
 MEASURED = ("by_run", "by_client")
+AGES = ("client", "start", "staleness", "client_group")
 PATHLESS = ("push_gossip", "hierarchy")
 """Protocols in which what depends on what is not known."""
 
@@ -59,6 +61,11 @@ def assert_measured(summed: View, whole: View) -> None:
     assert not summed.is_whole
     both = (summed, whole)
     compared: list[Any] = [[getattr(of, name) for of in both] for name in MEASURED]
+    for one, twin in zip(
+        whole.counts, counts_of(whole.study, whole.divided), strict=True
+    ):
+        keys = [name for name in ("run", *AGES) if name in one]
+        compared.append([of[[*one]].sort_values(keys) for of in (one, twin)])
     for _, runs in whole.runs.groupby("group"):
         compared.append([of.histogram(runs) for of in both])
     if whole.divided:
@@ -67,7 +74,11 @@ def assert_measured(summed: View, whole: View) -> None:
     for one, other in compared:
         assert [*one] == [*other]
         pd.testing.assert_frame_equal(
-            one, other, check_dtype=False, rtol=1e-9, atol=1e-9
+            one.reset_index(drop=True),
+            other.reset_index(drop=True),
+            check_dtype=False,
+            rtol=1e-9,
+            atol=1e-9,
         )
     known = whole.runs["protocol"].isin(PATHLESS) | whole.by_run["waves"].notna()
     assert known.all()

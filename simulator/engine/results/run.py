@@ -12,7 +12,7 @@ from ...privacy.guarantees import described
 from ...privacy.releases import FEATURES
 from ...problem.capabilities import HasStages, StoresEmbeddings, noise_of
 from ...timelines.base import Ending
-from ...timelines.summary import row_columns
+from ...timelines.kept import row_columns
 from ..row_stream import EvaluationPoint, Metrics, Record
 from ..setup import RunSetup
 from . import rows

@@ -7,7 +7,9 @@ client's own sendings and requests, because a replay has other sizes and another
 protocol.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Int
@@ -17,6 +19,9 @@ from ..timeline import Incident, Incidents, Jobs, Outcome
 from .columns import COLUMNS, inward
 from .study import Study
 from .writing import Categorical
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KINDS = ("work", "refresh")
 OUTCOMES = tuple(outcome.name for outcome in Outcome)
@@ -121,7 +126,10 @@ def arrays(study: Study, table: str, run: int | None) -> dict[str, np.ndarray]:
     Raises:
         StudyError: There is no such table, or rows of it are missing or damaged.
     """
-    found = study.arrow(table, run)
+    return _plain(study.arrow(table, run), table)
+
+
+def _plain(found: "pa.Table", table: str) -> dict[str, np.ndarray]:
     return {
         name: inward(found[name])
         if COLUMNS[table][name].numbered
@@ -132,7 +140,16 @@ def arrays(study: Study, table: str, run: int | None) -> dict[str, np.ndarray]:
 
 def jobs_of(study: Study, run: int | None = None) -> Jobs:
     """Returns the jobs of a run, or of all, in the order in which they ended."""
-    columns = arrays(study, "jobs", run)
+    return _jobs(arrays(study, "jobs", run))
+
+
+def job_pieces(study: Study, run: int) -> Iterator[Jobs]:
+    """Yields the jobs of `jobs_of` a file at a time."""
+    for piece in study.pieces("jobs", run):
+        yield _jobs(_plain(piece, "jobs"))
+
+
+def _jobs(columns: dict[str, np.ndarray]) -> Jobs:
     columns["refresh"] = (columns["kind"] == "refresh").astype(np.int32)
     columns["outcome"] = numbers(columns["outcome"], Outcome)
     columns["uploads"] = columns["upload_messages"]
@@ -162,4 +179,5 @@ def incidents_of(study: Study, run: int | None = None) -> Incidents:
 
 def numbers(words: np.ndarray, kind: type[IntEnum]) -> Int[np.ndarray, " n"]:
     """Returns the numbers of an enumeration's names."""
-    return np.array([kind[word] for word in words], np.int32)
+    number = {member.name: member.value for member in kind}
+    return np.fromiter(map(number.__getitem__, words), np.int32, len(words))

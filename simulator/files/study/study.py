@@ -5,7 +5,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -219,23 +219,8 @@ class Study:
             StudyError: there is no such table, or (`DamageError`) rows of it are
                 missing or damaged.
         """
-        if name not in COLUMNS:
-            raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
-        if name in LEFT_OUT and is_summary(self.manifest):
-            raise StudyError(
-                f"{self.folder}: there is no table {name}, because the scenario has "
-                "record: summary; repeat it with record: everything"
-            )
-        filters: parts.Filters | None = None if run is None else [("run", "=", run)]
-        place = self.folder / name
-        files = parts.ordered(self.files.get(name, {})).items()
         try:
-            read = [
-                parts.read(self._disk, place / file, seal, filters, columns)
-                for file, seal in files
-            ]
-            found = parts.joined(name, read)
-            runs = found.column("run").to_numpy()
+            return parts.joined(name, self.pieces(name, run, columns))
         except (KeyError, TypeError, ValueError):
             if columns is None:
                 raise
@@ -244,8 +229,31 @@ class Study:
                 f"columns must be a list of some of {every}, run among them, got "
                 f"{shown(columns)}"
             ) from None
-        self._check_rows(name, runs, run)
-        return found if (mine := self._of_ended(runs)) is None else found.filter(mine)
+
+    def pieces(
+        self, name: str, run: int | None = None, columns: list[str] | None = None
+    ) -> "Iterator[pa.Table]":
+        """Yields the rows of `arrow` a file at a time, for tables larger than memory.
+
+        Rows that are missing are noticed after the last piece.
+        """
+        if name not in COLUMNS:
+            raise StudyError(f"table must be one of {', '.join(COLUMNS)}, got {name!r}")
+        if name in LEFT_OUT and is_summary(self.manifest):
+            raise StudyError(
+                f"{self.folder}: there is no table {name}, because the scenario has "
+                "record: summary; repeat it with record: everything"
+            )
+        filters: parts.Filters | None = None if run is None else [("run", "=", run)]
+        counts = np.zeros(len(self.manifest["runs"]), np.int64)
+        for file, seal in parts.ordered(self.files.get(name, {})).items():
+            path = self.folder / name / file
+            found = parts.read(self._disk, path, seal, filters, columns)
+            runs = found.column("run").to_numpy()
+            counts += np.bincount(runs, minlength=counts.size)
+            mine = self._of_ended(runs)
+            yield found if mine is None else found.filter(mine)
+        self._check_rows(name, counts, run)
 
     def so_far(self) -> "pd.DataFrame":
         """Returns the evaluations of runs that have not ended, as far as written.
@@ -282,15 +290,13 @@ class Study:
         known = np.isin(runs, ended)
         return None if known.all() else pa.array(known)
 
-    def _check_rows(self, name: str, runs: np.ndarray, only: int | None) -> None:
-        counts = np.bincount(runs, minlength=1)
+    def _check_rows(self, name: str, counts: np.ndarray, only: int | None) -> None:
         for entry in self.manifest["runs"]:
             number = entry["run"]
             if "rows" not in entry or only not in (None, number):
                 continue
             expected = entry["rows"].get(name, 0)
-            there = int(counts[number]) if number < counts.size else 0
-            if there != expected:
+            if (there := int(counts[number])) != expected:
                 raise DamageError(
                     f"{self.folder}: table {name} must have {expected} rows of run "
                     f"{number} ({entry['label']}), but has {there}; restore it from a "

@@ -18,15 +18,17 @@ from stalesim.analysis.figures.files import save_all
 from stalesim.analysis.laws import means
 from stalesim.analysis.theory import gossip
 from stalesim.analysis.timelines import drawing, measures
-from stalesim.analysis.timelines.start import end_of_start
 from stalesim.analysis.timelines.theory import closed_forms
 from stalesim.analysis.timelines.view import view
 from stalesim.simulator.files.study import Study
+from stalesim.simulator.files.summary import Summary
+from stalesim.simulator.files.timeline import Jobs, Outcome
 from stalesim.simulator.parts.base import tag
 from stalesim.simulator.parts.catalogue import parts
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.studies.saved import record
 from tests.oracles import queues as oracles
+from tests.oracles import tallies
 from tests.unit.analysis.drawn import assert_apart
 
 NO_COMMIT = 2**63 - 1
@@ -56,7 +58,7 @@ RUNS = pd.DataFrame({"run": [0], "group": "a", "virtual_s": 10.0, "commits": 3})
 
 def of_run(**more: Any) -> pd.DataFrame:
     """Returns the measures of the run of these jobs."""
-    runs, ages, _ = measures.tally(JOBS, INCIDENTS, RUNS.assign(**more))
+    runs, ages, _ = tallies.tally(JOBS, INCIDENTS, RUNS.assign(**more))
     return measures.by_run(runs, ages)
 
 
@@ -89,7 +91,7 @@ def test_a_run_is_measured() -> None:
 
 
 def test_clients_are_measured() -> None:
-    runs, _, clients = measures.tally(JOBS, INCIDENTS, RUNS)
+    runs, _, clients = tallies.tally(JOBS, INCIDENTS, RUNS)
     found = measures.by_client(runs, clients).set_index("client")
     assert found["utilisation"].tolist() == pytest.approx([0.25, 0.35, 0.0])
     assert found["uploads"].tolist() == [2, 5, 0]
@@ -185,7 +187,7 @@ def test_what_is_measured_matches_its_closed_form(name: str, tmp_path: Path) -> 
         assert seen.by_client[column].to_numpy() == pytest.approx(values, rel=0.08), (
             column
         )
-    table = gantt.stages(seen.jobs, seen.incidents)
+    table = gantt.stages(frames.jobs(study), seen.incidents)
     after = table.groupby("client")["start"].shift(-1)
     assert np.isfinite(table["end"]).all()
     assert not (table["end"] > after + 1e-9).any()  # nobody does two things at once
@@ -340,7 +342,9 @@ def test_figures_and_tables_of_many_clients_and_groups(tmp_path: Path) -> None:
     assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 10_000 for path in paths)
     seen = view(study)
-    figure = gantt.gantt(study, [0] * 6, seen.jobs, seen.rows, seen.incidents, 3.0)
+    figure = gantt.gantt(
+        study, [0] * 6, frames.jobs(study), seen.rows, seen.incidents, 3.0
+    )
     assert isinstance(figure, Figure)
     assert len(figure.axes) == gantt.MOST_PANELS
     assert "4 of 6 groups" in str(figure.get_suptitle())
@@ -439,10 +443,27 @@ def test_gradients_of_a_round_of_gossip_are_not_stale(
     assert table["mean staleness"].tolist() == ["0"]
 
 
+def over(table: pd.DataFrame, in_flight: int) -> float:
+    """Returns the end of the start by statistics, which the twin confirms."""
+    nothing = dict.fromkeys(("job", "read_version", "uploads"), 0)
+    told = {"client": 1, "commit": 1, "sent_time": NAN, **nothing} | dict(table.items())
+    outcomes = [Outcome[name] for name in table["outcome"]]
+    told |= {"refresh": 0, "outcome": np.array(outcomes, int)}
+    columns = {
+        name: np.broadcast_to(told[name], len(table)).copy() for name in Jobs._fields
+    }
+    columns["client"] = columns["client"].astype(int) - 1
+    found = Summary(3, in_flight)
+    found.count(Jobs(**columns))
+    found.finish(10.0)
+    np.testing.assert_equal(found.over, tallies.end_of_start(table, in_flight))
+    return found.over
+
+
 def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> None:
     # Two jobs are in flight at once. The first to read end at 2 and 3 s; one is left
     # to be applied then, after two that were: too few to speak of a steady state.
-    assert np.isnan(end_of_start(JOBS, 2))
+    assert np.isnan(over(JOBS, 2))
     job = {"kind": "work", "outcome": "APPLIED", "client": 1, "begun_time": 0.0}
     times = [(0.0, 5.0), (0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (5.0, 7.0), (6.0, 8.0)]
     frame = pd.DataFrame(
@@ -452,13 +473,13 @@ def test_the_start_is_over_when_the_jobs_that_filled_the_system_have_ended() -> 
             for a, b in times
         ]
     )
-    assert end_of_start(frame, 2) == 5.0  # of the slower of the two that read at 0 s
+    assert over(frame, 2) == 5.0  # of the slower of the two that read at 0 s
     lost = frame.assign(applied_time=frame["applied_time"].mask(frame.index == 0))
     lost["outcome"] = lost["outcome"].mask(frame.index == 0, "LOST")
-    assert end_of_start(lost, 2) == 5.0
+    assert over(lost, 2) == 5.0
     going = lost.assign(outcome=lost["outcome"].replace("LOST", "IN_FLIGHT"))
-    assert np.isnan(end_of_start(going, 2))
-    assert np.isnan(end_of_start(frame.iloc[:0], 2))
+    assert np.isnan(over(going, 2))
+    assert np.isnan(over(frame.iloc[:0], 2))
 
 
 @pytest.mark.parametrize("law", ["constant", "gamma", "expon"])
@@ -480,7 +501,7 @@ def test_the_mean_after_the_start_is_unbiased_where_that_of_the_run_is_not(
     seen = view(study)
     kept = seen.by_run["staleness_mean"].to_numpy()
     runs = frames.runs(study).assign(start_s=np.nan)
-    runs, ages, _ = measures.tally(seen.jobs, seen.incidents, runs)
+    runs, ages, _ = tallies.tally(frames.jobs(study), seen.incidents, runs)
     whole = measures.by_run(runs, ages)["staleness_mean"]
     # C - 1 = 31 for any law: each commit ages the 31 other jobs by one. What the 32
     # jobs under way at the end have aged is missing from a whole run: K / 2 commits

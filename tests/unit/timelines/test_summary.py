@@ -8,6 +8,7 @@ import pytest
 from stalesim.analysis.timelines import report
 from stalesim.analysis.timelines.view import view
 from stalesim.simulator.files.study import StudyError, is_summary
+from stalesim.simulator.files.summary import Summary
 from stalesim.simulator.files.timeline import (
     NO_COMMIT,
     NO_INCIDENTS,
@@ -18,7 +19,6 @@ from stalesim.simulator.files.timeline import (
 )
 from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.studies.saved import record
-from stalesim.simulator.timelines.summary import Summary
 
 EXPON = {"law": "expon"}
 
