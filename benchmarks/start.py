@@ -13,8 +13,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from stalesim.analysis.timelines.start import end_of_start
-
 NUM_CLIENTS, NUM_COMMITS = 64, 64 * 40
 LAWS: dict[str, Callable[[np.random.Generator], float]] = {
     "constant": lambda rng: 1.0,
@@ -39,6 +37,14 @@ def play(draw: Callable[[], float]) -> pd.DataFrame:
     rows += [(read, np.nan, "IN_FLIGHT", np.nan) for _, _, read, _ in pending]
     columns = pd.Index(["read_time", "applied_time", "outcome", "staleness"])
     return pd.DataFrame(rows, columns=columns).assign(kind="work")
+
+
+def end_of_start(jobs: pd.DataFrame) -> float:
+    """Returns when the jobs that filled the system have ended; NaN if too late."""
+    read, applied = jobs["read_time"].to_numpy(), jobs["applied_time"].to_numpy()
+    last = np.partition(read, NUM_CLIENTS - 1)[NUM_CLIENTS - 1]
+    over = applied[read <= last].max()  # NaN where one of them is under way
+    return over if (applied > over).sum() >= (applied <= over).sum() else np.nan
 
 
 def mser5(staleness: np.ndarray) -> int:
@@ -67,7 +73,7 @@ def main(runs: int) -> None:
             ages = done["staleness"].to_numpy()
             found["whole"].append(ages.mean())
             found["mser5"].append(ages[mser5(ages) :].mean())
-            over = end_of_start(jobs, NUM_CLIENTS)
+            over = end_of_start(jobs)
             if np.isfinite(over):
                 found["filled"].append(ages[done["applied_time"] > over].mean())
         cells = []
