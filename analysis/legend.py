@@ -162,7 +162,8 @@ def _missed(study: Study) -> Iterator[str]:
         counts = zip(late["group"], late["reached"], late["replicates"], strict=True)
         words = [f"{n - k} of {n} runs of {group}" for group, k, n in counts]
         if words[MOST_NAMED:]:
-            words[MOST_NAMED:] = [f"some of {len(words) - MOST_NAMED} more variants"]
+            more = counted(len(words) - MOST_NAMED, "more variant")
+            words[MOST_NAMED:] = [f"and runs of {more}"]
         yield (f"{', '.join(words)} did not reach {target.metric} {target.value:.3g}.")
 
 

@@ -168,6 +168,14 @@ def test_what_went_wrong_is_said() -> None:
     assert f"Target: {share}, as none is stated." in remarks
 
 
+def test_variants_that_are_late_are_counted_after_the_third() -> None:
+    late = {name: [arrives(1), arrives(99, 2)] for name in "abcd"}
+    remarks = legend.remarks(Curves(late, {}))
+    three = ", ".join(f"1 of 2 runs of {name}" for name in "abc")
+    said = f"{three}, and runs of 1 more variant did not reach test_accuracy "
+    assert any(line.startswith(said) for line in remarks)
+
+
 def test_a_budget_that_ended_runs_is_named() -> None:
     def said(stops: dict) -> list[str]:
         study = Curves({"a": [arrives(1)] * 2, "b": [arrives(2)] * 2}, stops)
