@@ -1,4 +1,4 @@
-"""Ratios that should not move: each to something that runs beside it.
+"""Ratios that should not move: each to something that runs in turn with it.
 
     python benchmarks/ratios.py            # how fast commands start: two minutes
     python benchmarks/ratios.py --all      # also quickstart and training: fifteen
@@ -6,9 +6,9 @@
 
 Commands are compared with a process that imports JAX, pandas, SciPy's statistics and
 Matplotlib, by processor seconds of all processes; programs print their own ratios. All
-take turns. A figure has moved if the range over turns lies beside that of the last kept
-line of the same processor. Bytecode and compiled programs are there before the first
-turn, as on the second call of a user.
+take turns. A figure has moved if its range over turns does not meet that of the last
+kept line of the same processor. Bytecode and compiled programs are there before the
+first turn, as on the second call of a user.
 """
 
 import argparse
@@ -62,14 +62,14 @@ PROGRAMS = {
 }
 
 
-class Ratio(NamedTuple):
+class TurnRange(NamedTuple):
     """Range of a ratio over turns."""
 
     low: float
     high: float
 
 
-def of_commands(commands: dict[str, list[str]], turns: int) -> dict[str, Ratio]:
+def of_commands(commands: dict[str, list[str]], turns: int) -> dict[str, TurnRange]:
     """Returns the processor seconds of commands over those of bare imports."""
     found: dict[str, list[float]] = {name: [] for name in commands}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
@@ -84,10 +84,12 @@ def of_commands(commands: dict[str, list[str]], turns: int) -> dict[str, Ratio]:
                 cost = measure([*STALESIM, *words], log).cpu
                 if turn:
                     found[name].append(cost / unit)
-    return {name: Ratio(min(each), max(each)) for name, each in found.items()}
+    return {name: TurnRange(min(each), max(each)) for name, each in found.items()}
 
 
-def of_program(command: str, figures: dict[str, str], turns: int) -> dict[str, Ratio]:
+def of_program(
+    command: str, figures: dict[str, str], turns: int
+) -> dict[str, TurnRange]:
     """Returns the ratios that a program prints."""
     name, *options = command.split()
     words = [sys.executable, str(HERE / name), *options]
@@ -98,17 +100,19 @@ def of_program(command: str, figures: dict[str, str], turns: int) -> dict[str, R
     found = {}
     for figure, pattern in figures.items():
         each = [float(match[1]) for text in told if (match := re.search(pattern, text))]
-        found[figure] = Ratio(min(each), max(each))
+        found[figure] = TurnRange(min(each), max(each))
     return found
 
 
-def kept(processor: str) -> dict[str, Ratio]:
+def kept(processor: str) -> dict[str, TurnRange]:
     """Returns the last kept ratios of a processor."""
     if not KEPT.exists():
         return {}
     with KEPT.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["processor"] == processor]
-    return {row["figure"]: Ratio(float(row["low"]), float(row["high"])) for row in rows}
+    return {
+        row["figure"]: TurnRange(float(row["low"]), float(row["high"])) for row in rows
+    }
 
 
 def main() -> None:

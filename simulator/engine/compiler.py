@@ -1,9 +1,9 @@
 """Whether XLA, as this process has it, compiles two known risks rightly.
 
 LLVM 22 and 23 merge stores of doubles wrongly on x86, and YNNPACK gets some sums of
-many rows wrong (docs/performance.md, "A wrong gradient from the compiler" and "Wrong
-sums"). `device.before_import` switches both off, which comes too late where JAX has
-computed something before.
+many rows wrong (evidence/pages/speed.md, "A wrong gradient from the compiler" and
+"Wrong sums"). `device.before_import` switches both off, which comes too late where JAX
+has computed something before.
 """
 
 import os

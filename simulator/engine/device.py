@@ -11,9 +11,9 @@ ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 NUM_THREADS = "NPROC"
 """Variable by which XLA sizes its pool of threads; idle ones burn as much again."""
 STORES_APART = "--xla_backend_extra_options=-combiner-store-merging=false"
-"""LLVM merges stores of doubles wrongly on x86: docs/performance.md."""
+"""LLVM merges stores of doubles wrongly on x86: evidence/pages/speed.md."""
 SUMS_OF_XLA = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
-"""YNNPACK, to which XLA takes sums, gets some wrong: docs/performance.md."""
+"""YNNPACK, to which XLA takes sums, gets some wrong: evidence/pages/speed.md."""
 SUMS_OF_YNNPACK = (0, 10, 2)
 """First version of jaxlib whose sums are YNNPACK's."""
 
@@ -21,7 +21,7 @@ SAME_AGAIN = "--xla_gpu_deterministic_ops=true"
 """Repeats of a run on a GPU are equal to the bit: XLA then takes the first of its
 programs that will do, not whichever was fastest when it was tried. To switch the choice
 off (`xla_gpu_autotune_level=0`) as well makes convolutions 38 times as slow:
-docs/performance.md."""
+evidence/pages/speed.md."""
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))
 """Devices by which Linux has GPUs of NVIDIA, of AMD, and of Windows around it."""
 

@@ -135,7 +135,7 @@ def summed(
     """Returns the sum of a term over all numbers of some arrays of one shape.
 
     By products with ones: XLA's sum on CPU adds numbers one by one, which takes two to
-    four times as long (docs/performance.md, "Sums").
+    four times as long (evidence/pages/speed.md, "Sums").
 
     Args:
         term: Of one number of each array, as arrays.

@@ -4,8 +4,8 @@ In a wave (`simulator.waves`) no row reads what another has written. Its work, t
 gradients, is divided among the devices, each job on one of them; then every device
 applies all contributions, in the order of the rows. A device computes its jobs one
 after the other, each as if it were alone: by one product they took longer, on a CPU and
-on a GPU (docs/performance.md). Results do not depend on which device computes what; a
-program for several may be fused otherwise than one for one, by which a transformer's
+on a GPU (evidence/pages/speed.md). Results do not depend on which device computes what;
+a program for several may be fused otherwise than one for one, by which a transformer's
 last digits differ.
 """
 

@@ -7,7 +7,7 @@ from .planning import Task, processes, structure
 
 PROGRAM = 400 * 2**20
 """Bytes of a process with JAX and its compiled programs; measured, see
-docs/performance.md."""
+evidence/pages/speed.md."""
 
 
 def memory(tasks: list[Task], jobs: int) -> tuple[int, int, int]:

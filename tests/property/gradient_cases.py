@@ -51,7 +51,7 @@ class Draw:
     """Sizes and numbers of a case.
 
     Case 0 has four rows and widths of five wherever a size is drawn: what jaxlib 0.8
-    to 0.10 compile wrongly where LLVM merges stores (docs/performance.md).
+    to 0.10 compile wrongly where LLVM merges stores (evidence/pages/speed.md).
     """
 
     def __init__(self, number: int, kind: str) -> None:

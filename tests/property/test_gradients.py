@@ -1,7 +1,7 @@
 """Every gradient, compiled as runs compile it, against finite differences.
 
-XLA has compiled one wrongly without a word (docs/performance.md, "A wrong gradient from
-the compiler"). The differences are of the function compiled without optimisation,
+XLA has compiled one wrongly without a word (evidence/pages/speed.md, "A wrong gradient
+from the compiler"). The differences are of the function compiled without optimisation,
 which was right then.
 """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK = 64
 """Samples of a product, at most, unless one worker has more. With more, gathered
 samples or an unfolded convolution leave the cache before they are used
-(docs/performance.md, "One product for a round")."""
+(evidence/pages/speed.md, "One product for a round")."""
 
 
 def possible(chain: "Chain", problem: HorizontalProblem) -> bool:
