@@ -14,7 +14,6 @@ from ..parts.errors import (
     LONGEST,
     brief,
     counted,
-    documented_key,
     one_line,
     printable,
     shortened,
@@ -240,24 +239,28 @@ def draw(
         at: Virtual seconds at which the first metric is drawn as well.
         maps: Variants, with slashes between them, of further maps of winners.
         metric: Metric of further figures; by default the study's first one.
-        against: Count or swept key of a further figure.
-        target: Value of the metric to which times are drawn.
+        against: Count of a further figure, or swept key, in full or its end.
+        target: Value of the metric to which times are drawn: bars, and a heat map
+            where two keys are swept.
         few: Whether the first figures are enough.
     """
     from ...analysis import figures, frames
-    from ...analysis.figures import files, report, winner_maps
+    from ...analysis.figures import files, heat_maps, lines, report, winner_maps
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
     of, key = metric or frames.first_metric(study.manifest), against or "time"
-    if metric or against:
-        if documented_key(key) in frames.swept_columns(study):
-            figure = figures.final_over(study, key, of)
-        else:
-            figure = figures.convergence(study, of, key)
+    if key not in frames.COUNTED and lines.key_named(study, key):
+        figure = figures.final_over(study, key, of)
+        drawn.append((files.plain(f"{of}-over-{key}"), figure))
+    elif metric or against:
+        figure = figures.convergence(study, of, key)
         drawn.append((files.plain(f"{of}-against-{key}"), figure))
     if target is not None:
         figure = figures.speed_up_bars(study, of, target)
-        drawn.append((f"time-to-target-{target:g}", figure))
+        drawn.append((name := f"time-to-target-{target:g}", figure))
+        if (keys := heat_maps.grid_keys(study)) is not None:
+            name += f"-over-{'-and-'.join(map(files.plain, keys))}"
+            drawn.append((name, figures.heat_map(study, of, keys, target)))
     yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
         folder = study.folder
