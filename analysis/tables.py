@@ -16,6 +16,7 @@ import pandas as pd
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
 from . import claims, facts, frames, instants, statistics, targets
+from .claims.findings import in_words
 from .claims.verdict import PRINTED
 from .expenses import joules_by_end
 from .figures import style
@@ -200,6 +201,7 @@ def verdicts(study: Study) -> pd.DataFrame:
     Without `says` where no claim has such a sentence.
     """
     found = claims.evaluate(study).replace({"verdict": PRINTED})
+    found["measured"] = found["measured"].map(in_words)
     p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
     names = ["says"] * bool(found["says"].any())
     names += ["claim", "verdict", "measured", "replicates"]

@@ -367,13 +367,13 @@ def show_verdicts(found: "pd.DataFrame") -> None:
     from ...analysis.claims.verdict import PRINTED
 
     table = Table.grid(padding=(0, 2))
-    for narrow in (True, False, True, True):
+    for narrow in (True, False, False, True):
         table.add_column(no_wrap=narrow, overflow="fold")
     rows: Any = zip(found.itertuples(), sentences(found), strict=True)
     for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
-        measured = number(claim.measured).replace(" times", "x")
+        measured = number(claim.measured)
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
         says = one_line(brief(said))
         table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
@@ -384,7 +384,7 @@ def show_verdicts(found: "pd.DataFrame") -> None:
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
-    from ...analysis.claims.findings import sentences
+    from ...analysis.claims.findings import in_words, sentences
     from ...analysis.claims.verdict import PRINTED
 
     rows: Any = zip(found.itertuples(), sentences(found), strict=True)
@@ -393,10 +393,8 @@ def show_claims(found: "pd.DataFrame") -> None:
         says = f": {one_line(brief(said))}"
         verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
         out.print(Text.assemble((verdict, style), says))
-        reason = one_line(
-            f"{brief(claim.claim)}; {claim.measured}; {claim.replicates} replicates; "
-            f"{brief(claim.why)}"
-        )
+        parts = claim.claim, in_words(claim.measured), f"{claim.replicates} replicates"
+        reason = one_line("; ".join(map(brief, (*parts, claim.why))))
         lines = textwrap.wrap(reason, out.width - 4, break_on_hyphens=False)
         out.print(textwrap.indent("\n".join(lines), "    "))
     if len(found):
