@@ -6,6 +6,7 @@ from typing import get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from .attached import listed
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
 from .errors import (
@@ -346,6 +347,14 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
     known = _fields(chosen)
     if path == SERVERS and FEDERATED & known:
         return f"{key} is not a known key; {_of_server(path, known, entries)}"
+    stage = {"compression": "compress", "compressor": "compress"}.get(name, name)
+    is_stage = ("stages", stage) in {(row.kind, row.name) for row in listed()}
+    is_named = "chain" not in known and bool(FEDERATED & known)
+    if path[:-1] == ("algorithm",) and is_stage and is_named:
+        return (
+            f"{key} is not a known key; write algorithm.chain, as stalesim list "
+            f"{_name(chosen[0])} prints it, with the stage {{kind: {stage}}}"
+        )
     owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
     if owners and len(chosen) == 1 and nearest(name, known) is None:
         tag = _tag(chosen[0])
