@@ -1,5 +1,6 @@
 """Turns the mistakes of a scenario into lines that help its author, one each."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args, get_origin
 
@@ -61,6 +62,7 @@ RULES = {
 """Pydantic's errors: the rule of the value, and the remedy."""
 
 
+NUMBERS = ("float_parsing", "float_type", "int_parsing", "int_type")
 SERVERS = ("algorithm", "optimizer")
 """Keys of the server's optimiser."""
 FEDERATED = {"chain", "local_optimizer"}
@@ -297,7 +299,12 @@ def _telling(details: list[ErrorDetails]) -> ErrorDetails | None:
     return others[0] if len(others) == 1 else None
 
 
+WITH_UNIT = re.compile(r"\d[\d.]* ?[A-Za-z]+")
+
+
 def _rule(detail: ErrorDetails) -> tuple[str, str]:
+    if detail["type"] in NUMBERS and WITH_UNIT.fullmatch(str(detail["input"])):
+        return "a number", "leave out its unit; times are seconds"
     if detail["type"] in RULES:
         rule, remedy = RULES[detail["type"]]
         context = detail.get("ctx", {})
