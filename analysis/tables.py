@@ -8,11 +8,13 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import StudyError
 from ..simulator.files.study.measured import metrics_of_manifest
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
@@ -115,9 +117,10 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     ]
     for counted, *to in _counted_in(study):
         name = COUNTS.get(counted, counted.replace("_s", " (s)"))
-        found = targets.time_to_target(study, *to, counted)
-        found[["median", "low", "high", "after"]] *= style.axis(counted)[1]
-        columns[f"{name} to {_goal(metric, *to)}"] = _cells(found)
+        with suppress(StudyError):  # the claim's verdict says why there is no count
+            found = targets.time_to_target(study, *to, counted)
+            found[["median", "low", "high", "after"]] *= style.axis(counted)[1]
+            columns[f"{name} to {_goal(metric, *to)}"] = _cells(found)
     for time in dict.fromkeys(at):
         means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
