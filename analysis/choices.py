@@ -7,12 +7,14 @@ from ..simulator.parts.errors import documented_key
 from ..simulator.scenario import tuning
 from ..simulator.scenario.study import short_names
 from ..simulator.scenario.tuning import Choice, Compare, Point, Trial
+from .folders import takes_folder
 from .frames import Study
 
 TITLE = "each variant at its own best"
 DIGITS = 4
 
 
+@takes_folder
 def table(study: Study) -> pd.DataFrame:
     """Returns a row per variant and entry that was tuned for it.
 
@@ -51,6 +53,7 @@ def table(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=pd.Index(columns))
 
 
+@takes_folder
 def notes(study: Study) -> list[str]:
     """Returns what the columns of `table` are; nothing where there is no table."""
     compare = _compare(study)

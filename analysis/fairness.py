@@ -7,6 +7,7 @@ import pandas as pd
 
 from ..simulator.files.study import StudyError
 from .clients import GROUP
+from .folders import takes_folder
 from .frames import Study, groups, joined
 from .targets import final
 
@@ -14,6 +15,7 @@ METRIC = "client_accuracy"
 """Column of the table `workers` with the test accuracy of each client."""
 
 
+@takes_folder
 def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns the final accuracy of every client of every run.
 
@@ -42,6 +44,7 @@ def by_client(study: Study, metric: str = METRIC) -> pd.DataFrame:
     return found[["group", "replicate", "client", GROUP, "num_samples", "value"]]
 
 
+@takes_folder
 def spread(study: Study, metric: str = METRIC) -> pd.DataFrame:
     """Returns the spread of the clients' final accuracies in each group of runs.
 

@@ -4,11 +4,18 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from ..simulator.parts.errors import StudyError
+
+Found = TypeVar("Found")
 
 
-def takes_folder(found: Any) -> Any:
-    """Lets a function of a study take its folder as well; all else stays as it is."""
+def takes_folder(found: Found) -> Found:
+    """Lets a function of a study take its folder as well; all else stays as it is.
+
+    Whatever is neither raises StudyError.
+    """
     if not inspect.isfunction(found) or hasattr(found, "__wrapped__"):
         return found
     return _loading(found) if "study" in found.__code__.co_varnames[:1] else found
@@ -22,6 +29,8 @@ def _loading(function: Callable[..., Any]) -> Callable[..., Any]:
             from ..simulator.files.study import load
 
             study = load(study)
+        if not hasattr(study, "manifest"):
+            raise StudyError(f"study must be a study or its folder, got {study!r}")
         return function(study, *args, **options)
 
     return of_either

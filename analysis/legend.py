@@ -51,19 +51,25 @@ def legend(study: Study, at: Sequence[float] = ()) -> dict[str, str]:
             f"{targets.RANGES}"
         ),
         "(k/n)": "replicates that count, where not all do",
-        "Staleness": f"{versions} between a client's read and the use of its work",
+        "Staleness": (
+            f"{versions} between a client's read and the use of its work; mean and "
+            f"largest of all client updates that were used"
+        ),
         versions.capitalize(): "new versions of the model",
         "MB": "megabytes of accepted updates, up and down; table jobs has all",
     }
     if tables.staleness(study, "embedding")["mean"].notna().any():
-        found["Embedding age"] = "server updates from its upload to its use by others"
+        found["Embedding age"] = (
+            "server updates from its upload to its use by others; mean and largest of "
+            "all uses"
+        )
     if tables.apply_several(study):
         found["Client updates"] = "taken by the server, also those left in a buffer"
     if joules_by_end(study) is not None:
         found["Joules"] = "drawn by all clients"
     if len(by := spending(study)["basis"].unique()):
         words = "; ".join(filter(None, (" or ".join(by), protected(study))))
-        found["ε"] = f"of the client that spent most, by {words}"
+        found["ε"] = f"of the client that spent most, in any replicate, by {words}"
     seen = (instants.seen_at(study, metric, each) for each in at)
     for words in dict.fromkeys(filter(None, seen)):
         name, _, meaning = words.partition(": ")

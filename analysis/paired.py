@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..simulator.files.study import StudyError
 from . import bounds
+from .folders import takes_folder
 from .frames import Study, check_groups, configurations, runs
 from .statistics import LEVEL, confidence, t_interval
 from .targets import default_target, final_bounds, for_means, times_to_target
@@ -26,6 +27,7 @@ COLUMNS = (
 """Columns of differences."""
 
 
+@takes_folder
 def against(
     study: Study,
     baseline: str,
@@ -87,6 +89,7 @@ def against(
     return configurations(study).merge(found, on="group")
 
 
+@takes_folder
 def times_as_fast(study: Study, than: str, metric: str, value: float) -> pd.DataFrame:
     """Returns the speed-up of each group over one: ratio of times to a target.
 

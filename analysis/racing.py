@@ -13,6 +13,7 @@ from ..simulator.scenario import tuning
 from ..simulator.scenario.grid import Span
 from ..simulator.scenario.tuning import Objective, Tune
 from .facts import Entry
+from .folders import takes_folder
 from .frames import Study, described, evaluations, metric_of, parameters, runs
 from .statistics import Interval, first_reached, held, interval_within
 from .targets import final, lost, mean_interval
@@ -25,6 +26,7 @@ Scores = Mapping[str, Float[np.ndarray, " replicates"]]
 diverged."""
 
 
+@takes_folder
 def sought(study: Study) -> Objective:
     """Returns the objective of a study of trials.
 
@@ -41,6 +43,7 @@ def sought(study: Study) -> Objective:
     return tuning.of(tune, tuple(scenario["evaluate"]["metrics"]))
 
 
+@takes_folder
 def scores(study: Study) -> Scores:
     """Returns every trial's score, replicate by replicate.
 
@@ -50,6 +53,7 @@ def scores(study: Study) -> Scores:
     return {trial: mine for (_, trial), mine in values(study, sought(study)).items()}
 
 
+@takes_folder
 def values(
     study: Study, objective: Objective
 ) -> dict[tuple[str, str], Float[np.ndarray, " replicates"]]:
@@ -126,6 +130,7 @@ def _value(
     return value
 
 
+@takes_folder
 def in_words(study: Study) -> str:
     """Returns the objective of the trials as text, and when it was evaluated.
 
@@ -149,6 +154,7 @@ def in_words(study: Study) -> str:
     return f"{objective.metric} at {when} {unit}, the last {which} by {at:g} {unit}"
 
 
+@takes_folder
 def borders(study: Study, parameters: Entry) -> str:
     """Returns the best values (`Best.parameters`) at the edge of the searched ones.
 
@@ -202,6 +208,7 @@ class Best(NamedTuple):
     diverged: int
 
 
+@takes_folder
 def best(study: Study) -> Best:
     """Returns the best trial of a finished search, as its own replicates have it.
 

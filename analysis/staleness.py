@@ -11,6 +11,7 @@ from ..simulator.files.timeline import NO_COMMIT
 from . import facts
 from .clients import GROUP, groups
 from .facts import Entry
+from .folders import takes_folder
 from .frames import Study, check_groups, chosen, configurations, joined
 from .laws import ScenarioWorld
 from .theory import activation_from_rates, embedding_age_law, exponential_staleness_law
@@ -29,6 +30,7 @@ WEIGHTS = {"contribution": "num_applied", "embedding": "uses"}
 """How often a client's staleness of a quantity counts: a column of `measured`."""
 
 
+@takes_folder
 def histogram(
     study: Study,
     group: str,
@@ -65,6 +67,7 @@ def histogram(
     return _summed(table.loc[~table["start"]] if steady else table, quantity)
 
 
+@takes_folder
 def by_client(
     study: Study, group: str | None = None, quantity: str | None = None
 ) -> pd.DataFrame:
@@ -109,6 +112,7 @@ def by_client(
     return configurations(study).merge(found, on="group")
 
 
+@takes_folder
 def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     """Returns the staleness of all clients and of each client group.
 
@@ -146,6 +150,7 @@ def by_client_group(study: Study, quantity: str | None = None) -> pd.DataFrame:
     return swept.merge(found, on="group", suffixes=(" (swept)", ""))
 
 
+@takes_folder
 def divided(study: Study) -> pd.DataFrame:
     """Returns `by_client_group` of those groups that divide their clients.
 
@@ -162,6 +167,7 @@ def divided(study: Study) -> pd.DataFrame:
     return found.loc[found["count"] > 0]
 
 
+@takes_folder
 def binned(study: Study, group: str | None = None) -> pd.DataFrame:
     """Returns the table `staleness` with the columns of runs; a timeline's by its jobs.
 
@@ -221,6 +227,7 @@ def _check_clients(study: Study, group: str, client: int | Sequence[int]) -> Non
             )
 
 
+@takes_folder
 def measured(study: Study) -> pd.DataFrame:
     """Returns the table `clients` with `uses`, the number of uses of embeddings."""
     tallied = joined(study, "staleness")
@@ -229,6 +236,7 @@ def measured(study: Study) -> pd.DataFrame:
     return joined(study, "clients").join(uses, on=["run", "client"])
 
 
+@takes_folder
 def of_clients(
     study: Study, group: str, clients: Sequence[int], quantity: str, *, steady: bool
 ) -> Iterator[tuple[pd.DataFrame, float]]:
@@ -277,6 +285,7 @@ def exact(table: pd.DataFrame, quantity: str) -> tuple[float, float]:
     return average, float(table[f"{name}_max"].max())
 
 
+@takes_folder
 def staleness_law(study: Study, group: str) -> Law | None:
     """Returns the law of each client's staleness in a group, where one is known.
 
@@ -329,6 +338,7 @@ def _own_law(study: Study, group: str, quantity: str) -> Callable[[int], Any] | 
     return lambda client: embedding_age_law(float(shares[client - 1]))
 
 
+@takes_folder
 def stale_groups(study: Study) -> set[str]:
     """Returns the groups in which anything was stale, unlike in synchronous rounds."""
     found = set()

@@ -8,14 +8,19 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import StudyError
+from ..simulator.files.study.measured import metrics_of_manifest
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
 from . import claims, facts, frames, instants, statistics, targets
+from .claims.findings import in_words
+from .claims.measured import as_written
 from .claims.verdict import PRINTED
 from .expenses import joules_by_end
 from .figures import style
@@ -50,6 +55,8 @@ COMMENT = 86
 """Letters of a line of a comment."""
 LONG, WIDTH = 30, 10
 """Letters from which a column's words are broken, and of a line of a heading."""
+COUNTS = HEADINGS | {"bytes": "MB", "epsilon": "ε"}
+"""Names of counts in headings."""
 AGES = {"staleness": "contribution", "embedding age": "embedding"}
 """Quantities of the table `staleness`, by columns."""
 BROKEN = 0.6
@@ -85,7 +92,8 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
     Returns:
         Column `group`; `time to ... (s)` (`Cell`, medians); `final ...` and
-        `... after ...` (`Cell`, means with intervals); where privacy is accounted for,
+        `... after ...` (`Cell`, means with intervals); what claims count up to a
+        target besides time (`Cell`, medians); where privacy is accounted for,
         `ε` (the largest of a client, and whether it is proved); `staleness` of
         contributions, where others use stored embeddings their `embedding age`, `MB`,
         `contributions` where a commit may apply several, `commits`, and the clients'
@@ -101,13 +109,18 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     target, reached = targets.time_to_default(study)
     goal = "target"
     if target.is_known:
-        other = "" if target.metric == metric else f"{style.in_words(target.metric)} "
-        goal = f"{other}{target.value:.3g}"
+        goal = _goal(metric, target.metric, target.value)
     columns[f"time to {goal} (s)"] = _cells(reached)
     finals = targets.final_values(study, metric).groupby("group")["value"]
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
+    for counted, *to in _counted_in(study):
+        name = COUNTS.get(counted, counted.replace("_s", " (s)"))
+        with suppress(StudyError):  # the claim's verdict says why there is no count
+            found = targets.time_to_target(study, *to, counted)
+            found[["median", "low", "high", "after"]] *= style.axis(counted)[1]
+            columns[f"{name} to {_goal(metric, *to)}"] = _cells(found)
     for time in dict.fromkeys(at):
         means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
@@ -129,6 +142,21 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     columns |= {str(name): took[name].tolist() for name in took}
     columns |= {f"largest {name}": each["max"].tolist() for name, each in stale.items()}
     return pd.DataFrame(columns | private).rename(columns={"commits": updates(study)})
+
+
+def _goal(metric: str, of: str, value: float) -> str:
+    return ("" if of == metric else f"{style.in_words(of)} ") + f"{value:.3g}"
+
+
+def _counted_in(study: Study) -> dict[tuple[str, str, float], None]:
+    """Returns counts that claims compare at a target, with its metric and value."""
+    told, metrics = study.manifest["scenario"], metrics_of_manifest(study.manifest)
+    return {
+        (claim.counted, metric, value): None
+        for claim in as_written(told.get("claims", []), metrics)
+        for _, metric, value in claim.targets()
+        if claim.counted not in (None, "time") and metric in told["evaluate"]["metrics"]
+    }
 
 
 def updates(study: Study) -> str:
@@ -200,6 +228,7 @@ def verdicts(study: Study) -> pd.DataFrame:
     Without `says` where no claim has such a sentence.
     """
     found = claims.evaluate(study).replace({"verdict": PRINTED})
+    found["measured"] = found["measured"].map(in_words)
     p = ["" if np.isnan(p) else f"{p:.2g}" for p in found["corrected"]]
     names = ["says"] * bool(found["says"].any())
     names += ["claim", "verdict", "measured", "replicates"]

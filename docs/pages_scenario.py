@@ -14,7 +14,7 @@ import yaml
 from stalesim.simulator.parts.base import meanings
 from stalesim.simulator.parts.errors import documented
 from stalesim.simulator.scenario import dialect
-from stalesim.simulator.scenario.synonyms import Synonyms
+from stalesim.simulator.scenario.synonyms import Synonyms, with_words
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = "reference/scenario.md"
@@ -194,6 +194,7 @@ class _Writer:
                 needed = key in schema.get("required", ())
                 default = "required" if needed else _default(of)
                 meaning = cell(said.get(key) or said.get(f"{key}_", ""))
+                meaning = with_words(key, meaning)
                 shown = self._worded(name, key)
                 rows[shown] = f"| {shown} | {self._type(of)} | {default} | {meaning} |"
         return rows

@@ -284,12 +284,25 @@ def _missing(measured: Measured, *names: str) -> str:
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"
 
 
+def in_words(measured: str) -> str:
+    """Returns what was measured with a ratio in words: `8.1 times as fast [4.2, 9]`.
+
+    Below 1 it would else read as a time, or as its opposite.
+    """
+    words, colon, found = measured.partition(": ")
+    of = re.fullmatch(r"times (faster|less|fewer) ?(.*)", words)
+    if not of:
+        return measured
+    much = {"less": "much", "fewer": "many"}.get(of[1])
+    how = f"as {much} {of[2]} for the other" if much else "as fast"
+    said = re.sub(r"^((?:at (?:least|most) )?\d[\d.e+-]*)", rf"\1 times {how}", found)
+    return said if said != found else f"times {how}{colon}{found}"
+
+
 def number(measured: str) -> str:
-    """Returns the measured number without its words: `8.1 times [at least 5.2]`."""
-    words, _, found = measured.partition(";")[0].rpartition(": ")
-    if not words.startswith("times "):
-        return found
-    return re.sub(r"^((?:at (?:least|most) )?\d[\d.e+-]*)", r"\1 times", found)
+    """Returns the number alone, and what it is: `difference: 0.1 [0.05, 0.2]`."""
+    words, colon, found = in_words(measured).partition(";")[0].rpartition(": ")
+    return f"{re.split(',| of ', words)[0]}{colon}{found}"
 
 
 def sentences(found: pd.DataFrame) -> list[str]:

@@ -26,8 +26,10 @@ from .lines import At, fixed_values, groups_at, pinned, worded, words_on_followe
 from .sweeps import RATIO
 
 CAPTIONS = {
-    "^(?!commits-over-).*-over-.*-and-": "Final values (of the last tenth of "
-    "evaluations) over the swept keys, means over replicates"
+    "^time-to-target-.*-over-.*-and-": "Virtual time until the target over the swept "
+    "keys, medians over replicates",
+    "^(?!commits-over-|time-to-target-).*-over-.*-and-": "Final values (of the last "
+    "tenth of evaluations) over the swept keys, means over replicates",
 }
 
 

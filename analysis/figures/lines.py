@@ -1,4 +1,4 @@
-"""Lines over a swept number; runs that differ are never joined as replicates."""
+"""Lines over a swept key; runs that differ are never joined as replicates."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -19,21 +19,24 @@ MOST_LINES = 24
 
 
 class Line(NamedTuple):
-    """The groups of a variant that differ in one swept number alone.
+    """The groups of a variant that differ in one swept value alone.
 
     Attributes:
         label: Variant, and values of the other keys that are swept.
         groups: Names of groups of runs, in the order of `numbers`.
-        numbers: Swept values, increasing; NaN where the variant is not swept.
+        numbers: Swept values, increasing, or their places from 0 if they are no
+            numbers; NaN where the variant is not swept.
+        names: Swept values as text, in order of their places; none for numbers.
     """
 
     label: str
     groups: list[str]
     numbers: np.ndarray
+    names: Sequence[str] = ()
 
     @property
     def is_level(self) -> bool:
-        """Whether the line does not depend on the swept number."""
+        """Whether the line does not depend on the swept value."""
         return bool(np.isnan(self.numbers).all())
 
 
@@ -48,34 +51,32 @@ def swept_key(study: Study) -> str | None:
 
 
 def lines_over(study: Study, key: str, at: At | None = None) -> tuple[list[Line], str]:
-    """Returns the lines of a figure over a swept number; no group is in two of them.
+    """Returns the lines of a figure over a swept key; no group is in two of them.
 
-    With them come words on keys that change together with the number; else "".
+    With them come words on keys that change together with the key; else "".
 
     Raises:
-        StudyError: A key is not swept, or not over numbers; nothing has the values; or
-            there are more lines than can be told apart.
+        StudyError: A key is not swept, nothing has the values, or there are more lines
+            than can be told apart.
     """
     columns, fixed = swept_columns(study), fixed_values(study, at)
     (key,), table = groups_at(study, [key], at)
     known = table[columns[key]].dropna()
     if known.empty:
         raise StudyError(f"at must name values that are swept, got {pinned(at)}")
-    strange = [
-        v for v in known if isinstance(v, bool) or not isinstance(v, int | float)
-    ]
-    if strange:
-        raise StudyError(
-            f"{key} must be swept over numbers to be an axis, got {strange[0]}; "
-            f"compare its groups by speed_up_bars"
-        )
+    names: list[str] = []
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in known):
+        values = ordered(known)
+        names = [worded(value) for value in values]
+        places = {value: place for place, value in enumerate(values)}
+        table = table.assign(**{columns[key]: table[columns[key]].map(places)})
     others = [name for name in columns if name not in (key, *fixed)]
     splitting = [name for name in others if _splits(table, columns[key], columns[name])]
     found = []
     for label, rows in split(study, table, ["variant", *splitting]).items():
         rows = rows.sort_values(columns[key])
         numbers = rows[columns[key]].to_numpy(np.float64)
-        found.append(Line(label, list(rows["group"]), numbers))
+        found.append(Line(label, list(rows["group"]), numbers, names))
     if splitting and len(found) > MOST_LINES:
         raise StudyError(
             f"more than {key} is swept, which makes {len(found)} lines; name values of "
@@ -107,12 +108,19 @@ def groups_at(
     return [_key_of(study, key) for key in keys], table.loc[kept]
 
 
-def _key_of(study: Study, key: object) -> str:
-    found, known = documented_key(str(key)), swept_columns(study)
+def key_named(study: Study, key: str) -> str | None:
+    """Returns the swept key that is written in any words, or by its end, if one is."""
+    found, known = documented_key(key), swept_columns(study)
     ends = [each for each in known if each.endswith(f".{key}")]
-    if found not in known and len(ends) == 1:
-        found = ends[0]
-    if found not in known:
+    if found in known:
+        return found
+    return ends[0] if len(ends) == 1 else None
+
+
+def _key_of(study: Study, key: object) -> str:
+    found = key_named(study, str(key))
+    if found is None:
+        known = swept_columns(study)
         raise StudyError(f"{key} is not swept; {suggestion(key, known)}")
     return found
 

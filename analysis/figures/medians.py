@@ -51,7 +51,7 @@ def standard(study: Study) -> Iterator[tuple[str, Figure]]:
 def time_to_target_over(
     study: Study, key: str, metric: str, value: float, at: At | None = None
 ) -> Figure:
-    """Draws the virtual time to a target against a swept number.
+    """Draws the virtual time to a target against a swept key.
 
     Medians with 95 % intervals. A replicate that did not reach the target
     is a hollow triangle at its end, or at the study's if it diverged or stalled; a line
@@ -60,14 +60,14 @@ def time_to_target_over(
 
     Args:
         study: Study, finished or not.
-        key: Key swept over numbers.
+        key: Swept key, as in `final_over`.
         metric: Column of the table `evaluations`.
         value: Value of the metric to reach.
         at: Values of other keys that are swept, to which the figure is confined.
 
     Raises:
-        StudyError: The key is not swept over numbers, others have too many values, the
-            metric was not evaluated or cannot have the value.
+        StudyError: The key is not swept, others have too many values, the metric was
+            not evaluated or cannot have the value.
     """
     times = times_to_target(study, metric, value)
     words = (resolution(times), target_words(study, metric, value))
@@ -80,7 +80,7 @@ def time_to_target_over(
 
 
 def commits_over(study: Study, key: str, at: At | None = None) -> Figure:
-    """Draws the commits until runs stopped at their target against a swept number.
+    """Draws the commits until runs stopped at their target against a swept key.
 
     Medians with 95 % intervals. A run that did not stop there is a hollow
     triangle at the commits that it made; a line has a gap where half or more of the
@@ -88,11 +88,11 @@ def commits_over(study: Study, key: str, at: At | None = None) -> Figure:
 
     Args:
         study: Study, finished or not, whose runs stop at a target.
-        key: Key swept over numbers.
+        key: Swept key, as in `final_over`.
         at: Values of other keys that are swept, to which the figure is confined.
 
     Raises:
-        StudyError: The key is not swept over numbers, or others have too many values.
+        StudyError: The key is not swept, or others have too many values.
     """
     commits = commits_to_stop(study)
     said = resolution(commits, "commits")

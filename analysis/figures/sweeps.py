@@ -1,4 +1,4 @@
-"""Final values over a swept number."""
+"""Final values over a swept key."""
 
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -60,7 +60,7 @@ def final_over(
     after: float | None = None,
     against: str = "time",
 ) -> Figure:
-    """Draws final values against a swept number, a line for each variant.
+    """Draws final values against a swept key, a line for each variant.
 
     With `after` they are those at an instant, as in `value_at`. Where other keys are
     swept as well, there is a line for each of their values: only replicates are
@@ -69,7 +69,7 @@ def final_over(
 
     Args:
         study: Study, finished or not.
-        key: Key swept over numbers.
+        key: Swept key, in full or its end; values that are no numbers are categories.
         metric: Column of the table `evaluations`.
         at: Values of other keys that are swept, to which the figure is confined.
         after: Instant at which the metric is looked at: virtual seconds, or what else
@@ -77,8 +77,8 @@ def final_over(
         against: Count of `after`, of `frames.COUNTED` or `phases.PHASES`.
 
     Raises:
-        StudyError: The key is not swept over numbers, others have too many values, the
-            metric was not evaluated, or no run lasted so long.
+        StudyError: The key is not swept, others have too many values, the metric was
+            not evaluated, or no run lasted so long.
     """
     lines, along = lines_over(study, key, at)
     if after is None:
@@ -191,15 +191,23 @@ def figure_of_lines(
     labels = [style.text(line.label) for line in lines]
     looks = style.looks(line.label for line in lines)
     numbers = np.concatenate([line.numbers for line in lines])
-    wide, many = is_wide(numbers) or is_geometric(numbers), len(lines)
+    names, many = lines[0].names, len(lines)
+    wide = not names and (is_wide(numbers) or is_geometric(numbers))
     figure, axes = layout.single(study, 5.0, 3.6, style.text(note, 80))
     handles = []
     for number, line in enumerate(lines):
-        x = line.numbers
+        x, look = line.numbers, looks[line.label]._asdict()
         if not line.is_level:
             x = _shifted(x, number, many, logarithmic=wide)
-        handles.append(draw(axes, line, x, looks[line.label]._asdict()))
-    _scale_axis(axes, numbers, logarithmic=wide)
+            if names and many <= len(style.palette()):
+                look["linestyle"] = "none"  # nothing is between two categories
+        handles.append(draw(axes, line, x, look))
+    if names:
+        axes.set_xticks(range(len(names)), [style.text(name, 22) for name in names])
+        axes.tick_params(axis="x", labelrotation=30 if max(map(len, names)) > 8 else 0)
+        axes.set_xlim(-0.5, len(names) - 0.5)
+    else:
+        _scale_axis(axes, numbers, logarithmic=wide)
     axes.set_xlabel(style.key_label(key, study))
     layout.add_legend(figure, handles, labels)
     return figure, axes

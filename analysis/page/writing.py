@@ -12,7 +12,7 @@ from ...simulator.files.study import Study, StudyError, is_world
 from ...simulator.files.study.study import look_until_complete
 from ...simulator.parts.errors import counted, printable
 from .. import choices, claims, legend, speeds, staleness, tables, worlds
-from ..claims.findings import number, sentences
+from ..claims.findings import in_words, number, sentences
 from ..claims.verdict import PRINTED
 from ..facts import worded
 from ..figures import report as study_report
@@ -101,6 +101,7 @@ def html(study: Study, *, so_far: bool = False) -> str:
     if len(found):
         found = found.replace({"verdict": PRINTED})
         found["number"] = found["measured"].map(number)
+        found["measured"] = found["measured"].map(in_words)
         found["says"] = sentences(found)
     sentence, complete = runs.status(manifest)
     troubled, under_way = runs.troubled(manifest), runs.under_way(study)

@@ -14,7 +14,6 @@ from ..parts.errors import (
     LONGEST,
     brief,
     counted,
-    documented_key,
     one_line,
     printable,
     shortened,
@@ -240,24 +239,28 @@ def draw(
         at: Virtual seconds at which the first metric is drawn as well.
         maps: Variants, with slashes between them, of further maps of winners.
         metric: Metric of further figures; by default the study's first one.
-        against: Count or swept key of a further figure.
-        target: Value of the metric to which times are drawn.
+        against: Count of a further figure, or swept key, in full or its end.
+        target: Value of the metric to which times are drawn: bars, and a heat map
+            where two keys are swept.
         few: Whether the first figures are enough.
     """
     from ...analysis import figures, frames
-    from ...analysis.figures import files, report, winner_maps
+    from ...analysis.figures import files, heat_maps, lines, report, winner_maps
 
     drawn = [winner_maps.of_target(study, names.split("/")) for names in maps]
     of, key = metric or frames.first_metric(study.manifest), against or "time"
-    if metric or against:
-        if documented_key(key) in frames.swept_columns(study):
-            figure = figures.final_over(study, key, of)
-        else:
-            figure = figures.convergence(study, of, key)
+    if key not in frames.COUNTED and lines.key_named(study, key):
+        figure = figures.final_over(study, key, of)
+        drawn.append((files.plain(f"{of}-over-{key}"), figure))
+    elif metric or against:
+        figure = figures.convergence(study, of, key)
         drawn.append((files.plain(f"{of}-against-{key}"), figure))
     if target is not None:
         figure = figures.speed_up_bars(study, of, target)
-        drawn.append((f"time-to-target-{target:g}", figure))
+        drawn.append((name := f"time-to-target-{target:g}", figure))
+        if (keys := heat_maps.grid_keys(study)) is not None:
+            name += f"-over-{'-and-'.join(map(files.plain, keys))}"
+            drawn.append((name, figures.heat_map(study, of, keys, target)))
     yield from files.save_all(study, drawn, report.caption, study.folder, forms, styles)
     with drawing() as count:
         folder = study.folder
@@ -364,13 +367,13 @@ def show_verdicts(found: "pd.DataFrame") -> None:
     from ...analysis.claims.verdict import PRINTED
 
     table = Table.grid(padding=(0, 2))
-    for narrow in (True, False, True, True):
+    for narrow in (True, False, False, True):
         table.add_column(no_wrap=narrow, overflow="fold")
     rows: Any = zip(found.itertuples(), sentences(found), strict=True)
     for claim, said in rows:
         style = COLOURS.get(str(claim.verdict), "yellow")
         verdict = Text(PRINTED.get(str(claim.verdict), str(claim.verdict)), style)
-        measured = number(claim.measured).replace(" times", "x")
+        measured = number(claim.measured)
         p = f"p = {claim.corrected:.2g}" if claim.corrected >= 0 else ""
         says = one_line(brief(said))
         table.add_row(verdict, says, measured.replace("at least ", "≥ "), p)
@@ -381,7 +384,7 @@ def show_verdicts(found: "pd.DataFrame") -> None:
 
 def show_claims(found: "pd.DataFrame") -> None:
     """Shows the verdicts on claims, with their origins where these differ."""
-    from ...analysis.claims.findings import sentences
+    from ...analysis.claims.findings import in_words, sentences
     from ...analysis.claims.verdict import PRINTED
 
     rows: Any = zip(found.itertuples(), sentences(found), strict=True)
@@ -390,10 +393,8 @@ def show_claims(found: "pd.DataFrame") -> None:
         says = f": {one_line(brief(said))}"
         verdict = PRINTED.get(str(claim.verdict), str(claim.verdict))
         out.print(Text.assemble((verdict, style), says))
-        reason = one_line(
-            f"{brief(claim.claim)}; {claim.measured}; {claim.replicates} replicates; "
-            f"{brief(claim.why)}"
-        )
+        parts = claim.claim, in_words(claim.measured), f"{claim.replicates} replicates"
+        reason = one_line("; ".join(map(brief, (*parts, claim.why))))
         lines = textwrap.wrap(reason, out.width - 4, break_on_hyphens=False)
         out.print(textwrap.indent("\n".join(lines), "    "))
     if len(found):

@@ -26,6 +26,8 @@ def show_options(part: type[Config]) -> None:
     out.print()
     for paragraph in about.split("\0"):
         out.print(paragraph.strip())
+    from ..scenario.synonyms import with_words
+
     table = Table("option", "default", "what it is", box=None)
     said, first = meanings(part), documented(part.model_fields)
     for key, field in part.model_fields.items():
@@ -37,7 +39,9 @@ def show_options(part: type[Config]) -> None:
                 if needed
                 else _default(field.get_default(call_default_factory=True))
             )
-            table.add_row(first.get(name, name), default, " ".join(meaning.split()))
+            default = with_words(key, default, "'")
+            meaning = with_words(key, " ".join(meaning.split()))
+            table.add_row(first.get(name, name), default, meaning)
     if table.rows:
         out.print("", table, sep="\n")
 

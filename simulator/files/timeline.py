@@ -297,6 +297,9 @@ def staleness(
     return np.maximum(version - version % at_once - read_version, 0)
 
 
+TOO_FEW = "; num_registers of the protocol's cadence must be larger"
+
+
 def check(rows: Rows, num_registers: int) -> None:
     """Refuses rows that no world can have produced.
 
@@ -315,10 +318,10 @@ def check(rows: Rows, num_registers: int) -> None:
         ).any(axis=1),
         "averages a worker with itself or with none": effect.pairs
         & ((rows.peer == NO_WORKER) | (rows.node == rows.peer)),
-        "reads a register that does not exist": (
+        f"reads a register that does not exist{TOO_FEW}": (
             present & (rows.read_slot != NO_SLOT) & (rows.read_slot >= num_registers)
         ).any(axis=1),
-        "writes a register that does not exist": (rows.write_slot != NO_SLOT)
+        f"writes a register that does not exist{TOO_FEW}": (rows.write_slot != NO_SLOT)
         & (rows.write_slot >= num_registers),
     }
     for fault, wrong in faults.items():

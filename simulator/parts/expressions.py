@@ -165,7 +165,7 @@ def _parsed(text: str) -> ast.expr:
             tree = ast.parse(text.strip(), mode="eval").body
         wrong = _wrong(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        wrong = "must be a number or an expression"
+        wrong = "must be a number or an expression, without units (times are seconds)"
         raise ScenarioError(f"{text!r} {wrong}; allowed are {ALLOWED}") from None
     if wrong:
         raise ScenarioError(f"{text!r} {wrong}; allowed are {ALLOWED}")

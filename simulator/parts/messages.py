@@ -1,11 +1,13 @@
 """Turns the mistakes of a scenario into lines that help its author, one each."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from .attached import listed
 from .base import LocatedError, Rule
 from .catalogue import AnyName, AnyPart
 from .errors import (
@@ -60,6 +62,7 @@ RULES = {
 """Pydantic's errors: the rule of the value, and the remedy."""
 
 
+NUMBERS = ("float_parsing", "float_type", "int_parsing", "int_type")
 SERVERS = ("algorithm", "optimizer")
 """Keys of the server's optimiser."""
 FEDERATED = {"chain", "local_optimizer"}
@@ -296,7 +299,12 @@ def _telling(details: list[ErrorDetails]) -> ErrorDetails | None:
     return others[0] if len(others) == 1 else None
 
 
+WITH_UNIT = re.compile(r"\d[\d.]* ?[A-Za-z]+")
+
+
 def _rule(detail: ErrorDetails) -> tuple[str, str]:
+    if detail["type"] in NUMBERS and WITH_UNIT.fullmatch(str(detail["input"])):
+        return "a number", "leave out its unit; times are seconds"
     if detail["type"] in RULES:
         rule, remedy = RULES[detail["type"]]
         context = detail.get("ctx", {})
@@ -346,6 +354,14 @@ def _stranger(path: Path, groups: Groups, entries: _Entries) -> str:
     known = _fields(chosen)
     if path == SERVERS and FEDERATED & known:
         return f"{key} is not a known key; {_of_server(path, known, entries)}"
+    stage = {"compression": "compress", "compressor": "compress"}.get(name, name)
+    is_stage = ("stages", stage) in {(row.kind, row.name) for row in listed()}
+    is_named = "chain" not in known and bool(FEDERATED & known)
+    if path[:-1] == ("algorithm",) and is_stage and is_named:
+        return (
+            f"{key} is not a known key; write algorithm.chain, as stalesim list "
+            f"{_name(chosen[0])} prints it, with the stage {{kind: {stage}}}"
+        )
     owners = [_name(m) for m in possible if name in m.model_fields and m not in chosen]
     if owners and len(chosen) == 1 and nearest(name, known) is None:
         tag = _tag(chosen[0])

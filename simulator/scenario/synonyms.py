@@ -32,6 +32,14 @@ SWEPT = (("sweep",), (ZIPPED,), (RANDOM,))
 """Ends of places of mappings whose keys are dotted, with or without dots."""
 
 
+def with_words(key: str, text: str, quote: str = "`") -> str:
+    """Returns a text on our key with the field's words before our values."""
+    for word, ours in VALUES.get(key, {}).items():
+        both = f"{quote}{word}{quote} (or {quote}{ours}{quote})"
+        text = text.replace(f"{quote}{ours}{quote}", both, 1)
+    return text
+
+
 class Synonyms:
     """Reads the words of one scenario.
 

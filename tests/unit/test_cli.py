@@ -166,6 +166,9 @@ def test_dry_run_list_and_schema(scenario: Path) -> None:
     assert "t_synchronous" in invoked("list").stdout
     assert "Every client begins available" in invoked("list", "on_off").stdout
     assert "max_staleness" in invoked("list", "bounded").stdout
+    words = {"digits": "minmax` (or `unit`)", "synchronous": "discard` (or `reject`)"}
+    for part, both in words.items():
+        assert both in " ".join(invoked("list", part).stdout.split())
     chain = invoked("list", "fed_avg").stdout.partition("Its chain")[2]
     assert "client_weighting: samples" in chain
     assert "    learning_rate: 1.0" in chain

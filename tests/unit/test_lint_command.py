@@ -96,8 +96,9 @@ def test_a_line_says_where(tmp_path: Path) -> None:
     path.write_text(
         f"{TINY}{more}variants:\n  a: {{}}\n  b: {{algorithm: {{batch: 9}}}}\n"
     )
+    assert invoked("lint", "--strict", path).exit_code == 1
     result = invoked("lint", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 0
     (line,) = result.output.splitlines()
     assert line.startswith(f"{path}:12: variants.b: a and b differ in algorithm.batch")
     path.write_text(f"{TINY}{more}")
@@ -122,6 +123,6 @@ def test_all_commands_say_remarks_in_the_same_words(tmp_path: Path) -> None:
     said = "evaluate.every.time is 30 virtual s, but runs end at 9: they are evaluated"
     said += " at their beginning and end alone"
     linted = invoked("lint", path)
-    assert (linted.exit_code, linted.output) == (1, f"{path}: {said}\n")
+    assert (linted.exit_code, linted.output) == (0, f"{path}: {said}\n")
     for command in (("run", "--dry-run"), ("timeline", "-o", tmp_path / "out")):
         assert invoked(*command, path).stderr == f"stalesim: warning: {said}\n"

@@ -78,9 +78,12 @@ def test_a_metric_is_drawn_against_what_is_asked_for(folder: Path) -> None:
     assert "test_loss-against-messages.png" in _plot(
         folder, "--metric", "test_loss", "--against", "messages"
     )
-    for key in ("algorithm.step_size", "algorithm.learning_rate"):
+    for key in ("algorithm.step_size", "algorithm.learning_rate", "learning_rate"):
         output = _plot(folder, "--against", key)
-        assert f"test_accuracy-against-{key}.png" in output
+        assert f"test_accuracy-over-{key}.png" in output
+    assert "test_accuracy-over-compute.png" in _plot(folder, "--against", "compute")
+    caption = (folder / "figures" / "test_accuracy-over-compute.txt").read_text()
+    assert caption.startswith("Final values (of the last tenth of evaluations) over")
 
 
 def test_times_are_drawn_to_a_target_of_one_s_own(folder: Path) -> None:
@@ -89,5 +92,9 @@ def test_times_are_drawn_to_a_target_of_one_s_own(folder: Path) -> None:
     caption = (folder / "figures" / "time-to-target-0.125.txt").read_text()
     assert caption.startswith("Virtual time until the target: medians")
     assert "test accuracy ≥ 0.125" in caption
+    heat = f"time-to-target-0.125-over{HEAT.partition('-over')[2]}"
+    assert f"{heat}.png" in output.replace("\n", "")
+    caption = (folder / "figures" / f"{heat}.txt").read_text()
+    assert caption.startswith("Virtual time until the target over the swept keys")
     output = _plot(folder, "--target", "1e-4", "--metric", "test_loss")
     assert "time-to-target-0.0001.png" in output

@@ -33,6 +33,7 @@ class QueueRecorder(Recorder):
     def send(self, client: int) -> None:
         """Lets a task of a client read the current version, and wait."""
         before, started = self.current(client), self._started[client]
+        self._read_time[client] = NEVER  # one job waits for the other
         self.read(client)
         self._waiting[client].append(self.current(client))
         self._set(client, before)

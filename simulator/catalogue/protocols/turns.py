@@ -8,6 +8,7 @@ from ...world.laws.base import AnyLaw
 from ...world.laws.distributions import Constant
 from ...world.protocol import Cadence, Protocol, Traits, Turns
 from ...world.protocol_abilities import OwnSteps
+from ...world.recorders.arrays import NEVER
 from ...world.recorders.recorder import Recorder
 from ...world.streams import Purpose
 from ...world.world import World
@@ -55,6 +56,7 @@ class TurnsRecorder(Recorder):
     def commit_after_next_read(self, worker: int, round_: int) -> None:
         """Applies a worker's job once its next one has read the version before."""
         own = self.current(worker)
+        self._read_time[worker] = NEVER  # two jobs meet here
         self.read(worker)
         following = self.current(worker)
         self._set(worker, own)

@@ -61,12 +61,16 @@ def import_(
     """
     check_seconds(gantt)
     forms = formats(form, plots=plots)
-    from .reading import columns_of
+    from .reading import columns_of, read_log, who_leaves
     from .timelines import import_log
 
     with folders.chosen_or_new(folder, f"{path.stem}-timeline") as folder:
-        study = import_log(path, folder, columns_of(columns))
+        read = read_log(path, columns_of(columns))
+        study = import_log(read, folder)
     _show_server(study)
+    if who := who_leaves(read):
+        then = "the timeline counts them as idle from then on"
+        out.say(f"Note: clients leave the log early: {who}; {then}", style="yellow")
     printing.close_world(study, gantt, forms)
 
 

@@ -40,7 +40,14 @@ from ...catalogue.protocols.buffered import Buffered
 from ...catalogue.protocols.synchronous import Synchronous
 from ...files.study import StudyWarning
 from ...files.timeline import Outcome
-from ...parts.errors import DataError, UserError, shown, suggestion
+from ...parts.errors import (
+    LONGEST,
+    DataError,
+    UserError,
+    shortened,
+    shown,
+    suggestion,
+)
 from ...timelines.logs import LogTable
 
 if TYPE_CHECKING:
@@ -353,3 +360,30 @@ def _check_overlaps(frame: "pd.DataFrame", client: np.ndarray, table: LogTable) 
             f"{read[row]:g}",
             "correct the rows, or give jobs that ran side by side clients of their own",
         )
+
+
+def leaving(log: ClientLog) -> tuple[np.ndarray, dict[int, float]]:
+    """Returns the ends of jobs, and when clients leave that do so before the log ends.
+
+    A client has left if its silence until the end is longer than that of any client
+    between two updates.
+    """
+    arrived = log.times["arrived_time"]
+    ended = np.fmax(arrived, log.times.get("applied_time", arrived))
+    jobs = log.table.frame.assign(client=log.client, ended=ended)
+    if log.in_rounds:
+        jobs["ended"] = jobs.groupby("round")["ended"].transform("max")
+    of_clients = jobs.sort_values("ended").groupby("client")["ended"]
+    last = of_clients.max()
+    left = last[last.max() - last > of_clients.diff().max()]
+    return jobs["ended"].to_numpy(), left.to_dict()
+
+
+def who_leaves(log: ClientLog) -> str:
+    """Returns the clients that leave before the log ends, and when; "" for none.
+
+    Durations alone do not say when a client leaves.
+    """
+    gone = leaving(log)[1].items() if log.timed else ()
+    who = ", ".join(f"{log.labels[client]} at {time:.4g} s" for client, time in gone)
+    return shortened(who, LONGEST)

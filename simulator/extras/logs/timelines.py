@@ -28,12 +28,14 @@ from .reading import ClientLog, read_log
 
 
 def import_log(
-    log: str | Path, folder: str | Path, columns: Mapping[str, str] | None = None
+    log: str | Path | ClientLog,
+    folder: str | Path,
+    columns: Mapping[str, str] | None = None,
 ) -> Study:
     """Writes the timeline of an event log into a folder.
 
     Args:
-        log: CSV, JSON Lines or Parquet, as `reading` has it.
+        log: CSV, JSON Lines or Parquet, as `reading` has it; or a log that is read.
         folder: New or empty.
         columns: Columns of the file, by stalesim's names.
 
@@ -43,8 +45,9 @@ def import_log(
     Raises:
         DataError: one line with the file, the row, the fault and the remedy.
     """
-    source = source_of(read_log(log, columns))
-    read: Read = {"inputs": inputs.of_log(log)}
+    found = log if isinstance(log, ClientLog) else read_log(log, columns)
+    source = source_of(found)
+    read: Read = {"inputs": inputs.of_log(found.path)}
     return write_all(Path(folder), source.entry["scenario"], [source], read)
 
 

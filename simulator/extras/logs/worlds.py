@@ -24,14 +24,14 @@ from ...files.study import DISK, Study
 from ...files.study.disk import explained, replace
 from ...files.study.manifest import NAME
 from ...files.timeline import Outcome
-from ...parts.errors import LONGEST, DataError, UserError, shortened, shown
+from ...parts.errors import DataError, UserError, shown
 from ...scenario import dialect, overrides
 from ...scenario.reading import read_any, validated_as
 from ...scenario.setting import WorldScenario
 from ...scenario.study import expand, is_same
 from ...scenario.synonyms import Synonyms
 from ...studies.saved import Progress, emptied, sources_of, write_held
-from .reading import ClientLog, read_log
+from .reading import ClientLog, leaving, read_log, who_leaves
 from .rooms import fit_together
 from .shared import Entry
 from .timelines import source_of
@@ -156,19 +156,16 @@ def with_leaving(world: FittedWorld, log: ClientLog) -> FittedWorld:
     """Returns a world that clients leave as they do its log, with a remark on them.
 
     A server of rounds would wait for them for ever, so that they stay in its world.
-    Durations alone do not say when a client leaves.
     """
-    leaving = _leaving(log)[1]
-    if not (leaving and log.timed):
+    gone, who = leaving(log)[1], who_leaves(log)
+    if not who:
         return world
-    who = ", ".join(f"{log.labels[i]} at {time:.4g} s" for i, time in leaving.items())
-    who = shortened(who, LONGEST)
     then = "they leave the world, too; to keep one, remove leave from its group"
     if log.in_rounds:
         then = "the world keeps them, as its server would wait for them for ever"
     else:
         groups = list(world.tree["clients"]["groups"].values())
-        for client, time in leaving.items():
+        for client, time in gone.items():
             groups[client]["leave"] = six(time)
     world.remarks.append(f"clients leave the log before its end: {who}; {then}")
     return world
@@ -338,30 +335,13 @@ def _names(labels: list[str]) -> list[str]:
     return names
 
 
-def _leaving(log: ClientLog) -> tuple[np.ndarray, dict[int, float]]:
-    """Returns the ends of jobs, and when clients leave that do so before the log ends.
-
-    A client has left if its silence until the end is longer than that of any client
-    between two updates.
-    """
-    arrived = log.times["arrived_time"]
-    ended = np.fmax(arrived, log.times.get("applied_time", arrived))
-    jobs = log.table.frame.assign(client=log.client, ended=ended)
-    if log.in_rounds:
-        jobs["ended"] = jobs.groupby("round")["ended"].transform("max")
-    of_clients = jobs.sort_values("ended").groupby("client")["ended"]
-    last = of_clients.max()
-    left = last[last.max() - last > of_clients.diff().max()]
-    return jobs["ended"].to_numpy(), left.to_dict()
-
-
 def _until_one_leaves(log: ClientLog) -> tuple[ClientLog, list[str]]:
     """Returns a log until its first client leaves, and a remark if that is early."""
-    ended, leaving = _leaving(log)
-    if not leaving:
+    ended, gone = leaving(log)
+    if not gone:
         return log, []
-    first = min(leaving, key=leaving.__getitem__)
-    until, end = leaving[first], ended.max()
+    first = min(gone, key=gone.__getitem__)
+    until, end = gone[first], ended.max()
     kept = ended <= until
     log.table.frame = log.table.frame[kept]
     times = {name: values[kept] for name, values in log.times.items()}

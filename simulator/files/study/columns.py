@@ -171,9 +171,10 @@ COLUMNS: dict[str, dict[str, TraceColumn]] = {
     "evaluations": {
         "run": _RUN,
         "time": _time("when the model was evaluated"),
-        "commits": _int64("made so far", "commits"),
+        "commits": _int64("made so far; in printed tables server updates", "commits"),
         "contributions": _int64(
-            "that the server took so far; a buffer not yet full is counted"
+            "that the server took so far; a buffer not yet full is counted; printed "
+            "tables call them client updates"
         ),
         "epochs": _float64("passes over the data so far", "epochs"),
         "upload_bytes": _int64(

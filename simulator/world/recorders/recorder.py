@@ -49,6 +49,13 @@ class Reading(NamedTuple):
     read_slot: int
 
 
+def _misused(worker: int, what: str) -> UserError:
+    return UserError(
+        f"protocol must end each job once, by commit, contribute or lose, before the "
+        f"client's next one begins (cycle.again), got client {worker + 1} that {what}"
+    )
+
+
 _ROW = 5  # kind, version, write_slot, round, workers
 _WORK = 4  # worker, job, read_version, read_slot
 
@@ -114,7 +121,12 @@ class Recorder:
 
         Returns:
             The job's number.
+
+        Raises:
+            UserError: A protocol begins it before the worker's last job has ended.
         """
+        if self._read_time[worker] != NEVER:
+            raise _misused(worker, "begins a job before its last one has ended")
         slot = self._slot
         if slot == NO_SLOT:
             slot = self._slot = self._reserve()
@@ -156,6 +168,8 @@ class Recorder:
         version, time = self.version, self._now
         current, readers = self._slot, self._readers
         for worker in workers:
+            if self._read_time[worker] == NEVER:
+                raise _misused(worker, "is in a commit, but its job has ended before")
             slot = self._read_slot[worker]
             read_version = self._read_version[worker]
             job = self._job[worker]
@@ -260,6 +274,8 @@ class Recorder:
         return self.version - self._read_version[worker]
 
     def _leave(self, worker: int) -> None:
+        if self._read_time[worker] == NEVER:
+            raise _misused(worker, "ends a job that has ended before")
         slot = self._read_slot[worker]
         self._read_time[worker], self._timing[worker] = NEVER, None
         self._readers[slot] -= 1

@@ -146,6 +146,9 @@ def test_clients_leave_a_fitted_world_as_they_leave_its_log(
     remark = "clients leave the log before its end: w2 at 30 s; "
     assert (remark in said) == (form != "durations")
     assert (remark in path.with_suffix(".md").read_text()) == (form != "durations")
+    imported = stalesim("log", "import", log, "-o", tmp_path / "out", "--no-plots")
+    early = "clients leave the log early: w2 at 30 s; the timeline counts them as idle"
+    assert (early in " ".join(imported.split())) == (form != "durations")
     # A server of rounds would wait for ever; durations do not say who leaves.
     assert ("the world keeps them" in said) == (form == "rounds")
     leave = [group.leave for group in read_any(path).clients.groups.values()]

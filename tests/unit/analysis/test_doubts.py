@@ -102,10 +102,10 @@ def test_lint_and_the_last_line_agree_under_every_stop(
 
     after = "no commit came after 15 s: 3 of 6 clients are left, 5 are waited for"
     assert after in played_through(tmp_path, tree(end))
-    status, words = told(tmp_path, tree(end), "lint")
+    status, words = told(tmp_path, tree(end), "lint", "--strict")
     assert status == 1
     assert "fewer are left from 20 s on" in words
-    assert told(tmp_path, tree({"time": 15}), "lint")[0] == 0
+    assert told(tmp_path, tree({"time": 15}), "lint", "--strict")[0] == 0
 
 
 def test_laws_without_a_mean_are_told_wherever_they_stand() -> None:
@@ -217,6 +217,6 @@ def test_more_jobs_than_can_be_played_are_told_before(
 ) -> None:
     clients = {"compute": {"law": "expon", "scale": 1e-9}}
     tree = {"clients": clients, "protocol": {"kind": "asynchronous"}, "stop": stop}
-    status, words = told(tmp_path, tree, "lint")
+    status, words = told(tmp_path, tree, "lint", "--strict")
     assert status == many
     assert ("about 6e+09 jobs come until stop.time" in words) == many

@@ -204,12 +204,23 @@ def test_what_cannot_be_decided_is_said_before_the_runs(
 @pytest.mark.parametrize(
     ("measured", "number"),
     [
-        ("times faster: 8.1 [at least 5.2]; reached 10/10", "8.1 times [at least 5.2]"),
-        ("times faster: at least 1.429; reached 1/1", "at least 1.429 times"),
-        ("times fewer: unbounded (range, 75 %)", "unbounded (range, 75 %)"),
-        ("difference of test_loss: 0.02 [0.01, 0.03]", "0.02 [0.01, 0.03]"),
+        ("times faster: 0.8 [at most 2]; reached 9/9", "0.8 times as fast [at most 2]"),
+        ("times faster: at least 1.429; reached 1/1", "at least 1.429 times as fast"),
+        ("times less energy: 2 [1, 3]", "2 times as much energy for the other [1, 3]"),
+        (
+            "times fewer bytes: no bound (range, 75 %)",
+            "times as many bytes for the other: no bound (range, 75 %)",
+        ),
+        ("difference of test_loss: 0.02 [0.01, 0.03]", "difference: 0.02 [0.01, 0.03]"),
+        (
+            "smallest fall, 0.1 to 0.2: -1 [-2, 0]",
+            "smallest fall: -1 [-2, 0]",
+        ),
+        ("test_loss: 0.2 [0.1, 0.3]", "test_loss: 0.2 [0.1, 0.3]"),
         ("", ""),
     ],
 )
-def test_a_verdict_in_a_line_has_the_number_alone(measured: str, number: str) -> None:
+def test_a_verdict_in_a_line_says_what_its_number_is(
+    measured: str, number: str
+) -> None:
     assert findings.number(measured) == number

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stalesim.analysis import targets
+from stalesim.analysis import tables, targets
 from stalesim.analysis.phases import covered, with_phases
 from stalesim.simulator.files.study import COLUMNS, Study, StudyError
 from stalesim.simulator.studies import simulate
@@ -208,6 +208,23 @@ def test_a_claim_may_count_something_else(
     assert found["measured"].startswith(words)
     assert (found["low"], found["high"]) == pytest.approx(ends)
     assert found["replicates"] == 3
+
+
+def test_what_a_claim_counts_is_a_column() -> None:
+    study = counted()
+    for count in ("messages", "bytes", "time", "joules"):  # of which there are none
+        faster(study, count)
+        found = tables.results(study)
+        name = {"messages": "messages to 0.9", "bytes": "MB to 0.9"}.get(count)
+        assert [column for column in found if " to 0.9" in column] == [
+            "time to 0.9 (s)",
+            *filter(None, [name]),
+        ]
+        if name:
+            there = targets.time_to_target(study, "test_accuracy", 0.9, count)
+            scale = 1e-6 if count == "bytes" else 1
+            medians = [cell.estimate for cell in found[name]]
+            assert medians == pytest.approx(scale * there["median"])
 
 
 def test_rounds_are_not_counted_where_there_are_none() -> None:

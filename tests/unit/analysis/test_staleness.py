@@ -1,5 +1,6 @@
 """Staleness in Python: of studies and recorded timelines; unknown names are refused."""
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 import stalesim
-from stalesim.analysis import frames, staleness, timelines
+from stalesim import analysis
+from stalesim.analysis import (
+    choices,
+    claims,
+    fairness,
+    figures,
+    frames,
+    paired,
+    racing,
+    staleness,
+    timelines,
+)
 from stalesim.simulator.cli import app
 from stalesim.simulator.parts.errors import StudyError
 
@@ -52,6 +64,38 @@ LOOKS: list[Callable[[Any], pd.DataFrame]] = [
     lambda study: staleness.histogram(study, "base", 2)[["low", "high", "count"]],
     lambda study: staleness.histogram(study, "base", steady=True)[["low", "count"]],
 ]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_folder_is_as_stale_as_its_study(folder: Path, look: Any) -> None:
+    of_study = look(stalesim.load(folder / "run"))
+    pd.testing.assert_frame_equal(look(str(folder / "run")), of_study)
+
+
+MODULES = (analysis, choices, claims, fairness, figures, paired, racing, staleness)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_what_is_no_study_is_refused_in_a_line(module: Any) -> None:
+    """A function that takes a study also takes its folder: none is forgotten."""
+    names = getattr(module, "__all__", None) or vars(module)
+    asked = [getattr(module, name) for name in names if not name.startswith("_")]
+    asked = [
+        each
+        for each in asked
+        if inspect.isfunction(each)
+        and each.__module__.startswith(module.__name__)
+        and [*inspect.signature(each).parameters][:1] == ["study"]
+    ]
+    assert asked
+    for function in asked:
+        missing = [
+            name
+            for name, given in inspect.signature(function).parameters.items()
+            if given.default is inspect.Parameter.empty
+        ]
+        with pytest.raises(StudyError, match="must be a study or its folder, got 5"):
+            function(5, **dict.fromkeys(missing[1:]))
 
 
 @pytest.mark.parametrize("look", LOOKS)

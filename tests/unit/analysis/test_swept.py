@@ -180,12 +180,30 @@ def test_what_cannot_be_drawn_is_said_in_one_line() -> None:
         StudyError, match=r"at .*learning_rate = 7; known are 0.01, 0.1"
     ):
         sweeps.final_over(study, "clients.compute.b", at={"algorithm.step_size": 7})
-    laws = Grid([("base", {"law": {"law": law}}, [0.5]) for law in ("expon", "norm")])
-    with pytest.raises(StudyError, match=r"law must be swept over .* got expon"):
-        sweeps.final_over(laws, "law")
     many = Grid([("a", {"x": x, "y": y}, [0.5]) for x in (1, 2) for y in range(30)])
     with pytest.raises(StudyError, match=r"more than x .* 30 lines; .* by at: y"):
         sweeps.final_over(many, "x")
+
+
+def test_what_is_no_number_is_a_category() -> None:
+    cells = [
+        (variant, {"clients.compute": {"law": law}, "x": x}, [0.5 + x / 10])
+        for variant in ("a", "b")
+        for law in ("norm", "expon")
+        for x in (1, 2)
+    ]
+    figure = sweeps.final_over(Grid(cells), "compute", at={"x": 2})
+    (axes,) = figure.axes
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["norm", "expon"]
+    assert axes.get_xlabel() == "Compute"
+    for x, y, _ in bars(axes):
+        np.testing.assert_allclose(x, [0, 1], atol=0.05)
+        np.testing.assert_allclose(y, 0.7)
+    assert [line.get_linestyle() for line in axes.get_lines()[:1]] == ["None"]
+    truths = Grid([("a", {"on": on}, [0.1 + on]) for on in (True, False)])
+    (axes,) = sweeps.final_over(truths, "on").axes
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["False", "True"]
+    np.testing.assert_allclose(bars(axes)[0][1], [0.1, 1.1])
 
 
 def test_intervals_that_are_cut_are_said_to_be() -> None:

@@ -106,7 +106,11 @@ def test_an_epsilon_says_what_it_protects() -> None:
     assert table["ε"].tolist() == ["3 (formal)", ""]
     assert table["protects"].tolist() == ["a sample", ""]
     caption = legend.caption(study)
-    assert "spent most, by rdp at δ = 1e-05; epsilon protects a sample." in caption
+    said = (
+        "spent most, in any replicate, by rdp at δ = 1e-05; epsilon protects a sample."
+    )
+    assert said in caption
+    assert "; mean and largest of all client updates that were used" in caption
     latex = tables.to_latex(table, caption, "x")
     assert r" & 3 (formal) & " in latex
     assert r" & a sample \\" in latex

@@ -99,7 +99,8 @@ def test_points_of_one_budget_are_no_curve_over_epsilon() -> None:
     name = "test_accuracy-against-privacy"
     assert name not in dict(privacy.standard(study))
     assert legend(study)["ε"] == (
-        "of the client that spent most, by rdp at δ = 1e-05; epsilon protects a sample"
+        "of the client that spent most, in any replicate, by rdp at δ = 1e-05; epsilon "
+        "protects a sample"
     )
     assert "no figure goes over ε, as runs ended at one budget" in details(study)
     figure = privacy.privacy_utility(study)

@@ -90,7 +90,7 @@ def test_the_tutorials_numbers_are_those_of_its_scenario(tmp_path: Path) -> None
         assert float(row[4].rstrip(" |")) == pytest.approx(made, abs=0.5)
     (verdict,) = stalesim.claims.evaluate(study).itertuples()
     ratio, low, high = map(
-        float, re.findall(r"times faster: ([\d.]+) \[([\d.]+), ([\d.]+)\]", text)[0]
+        float, re.findall(r"([\d.]+) times as fast \[([\d.]+), ([\d.]+)\]", text)[0]
     )
     assert verdict.verdict == "holds"
     for printed, found in (

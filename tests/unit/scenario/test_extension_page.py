@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from stalesim.simulator.files.study import Study, load
+from stalesim.simulator.parts.errors import UserError
 from tests.commands import run_in
+from tests.support import everything, played
 
 PAGE = "docs/extending.md"
 EXAMPLE = re.compile(
@@ -27,6 +29,7 @@ MODULES = {
     "squares": "models",
     "rings": "data",
     "outskirts": "partitions",
+    "pairs": "protocols",
     "shifts": "protocols",
     "smoothed": "losses",
     "brier": "metrics",
@@ -191,6 +194,60 @@ def test_a_round_has_every_other_client(study: Study) -> None:
     jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
     assert set(jobs["client"][jobs["commit"] % 2 == 1]) == {1, 3}
     assert set(jobs["client"][jobs["commit"] % 2 == 0]) == {2, 4}
+
+
+def test_pairs_of_clients_commit_together_and_wait_for_it(study: Study) -> None:
+    applied = by_variant(study, "commits", "num_contributions")["pairs"]
+    assert set(applied) == {2}
+    run = next(r for r in study.manifest["runs"] if r["variant"] == "pairs")
+    jobs = study.table("jobs").query(f"run == {run['run']} and outcome == 'APPLIED'")
+    assert set(jobs.groupby("commit").size()) == {2}
+    # A client's next job begins when its last one was applied, not when it arrived.
+    begun = jobs.set_index(["client", "job"])["read_time"]
+    ended = jobs.set_index(["client", "job"])["applied_time"]
+    later = begun.index.map(lambda key: (key[0], key[1] - 1))
+    known = later.isin(ended.index)
+    np.testing.assert_array_equal(begun[known], ended.loc[later[known]])
+    assert (jobs["applied_time"] > jobs["arrived_time"]).sum() == 200
+
+
+EARLY = """
+            if len(waiting) == 2:
+                recorder.commit(tuple(waiting))
+                waiting.clear()
+            cycle.again(client)
+"""
+TWICE = """
+            if len(waiting) >= 2:
+                recorder.commit(tuple(waiting[-2:]))
+                for each in waiting[-2:]:
+                    cycle.again(each)
+"""
+LOST = """
+            recorder.commit((client,))
+            recorder.lose(client, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (EARLY, "begins a job before its last one has ended"),
+        (TWICE, "is in a commit, but its job has ended before"),
+        (LOST, "ends a job that has ended before"),
+    ],
+)
+def test_a_protocol_that_ends_jobs_wrongly_is_named(body: str, said: str) -> None:
+    """It ended with a defect of the simulator, which was none."""
+    text = Path(PAGE).read_text(encoding="utf-8")
+    code = next(found[1] for found in EXAMPLE.findall(text) if found[0] == "pairs")
+    first, rest = code.split("            if len(waiting) == 2:")
+    wrong = f"{first.rstrip()}{body}\n        cycle = {rest.partition('cycle = ')[2]}"
+    names: dict[str, Any] = {"__name__": "pairs"}
+    exec(wrong, names)
+    clients = {"compute": {"law": "expon"}}
+    with pytest.raises(UserError, match=f"must end each job once, .* {said}"):
+        everything(played(names["Pairs"](), clients, 4, time=9))
 
 
 def test_a_chain_with_a_stage_of_ones_own_learns(study: Study) -> None:

@@ -152,6 +152,8 @@ def test_a_variant_can_be_overridden() -> None:
         ("sweep.stop.time[1]=3", ["whole list: -s 'sweep.stop.time=[...]'"]),
         ("evaluate.every=5", ["write every: {time: 5}, or commits"]),
         ("algorithm.compressor={}", ["write algorithm.chain"]),
+        ("stop.time=20s", ["a number, got '20s'; leave out its unit; times are sec"]),
+        ("clients.compute.scale=8s", ["an expression, without units (times are sec"]),
         ("clients.upload={bandwidth: 1 Mbit/s}", ["per second: 1 Mbit/s is 125_000"]),
     ],
 )
