@@ -60,7 +60,7 @@ def test_rounds_are_those_of_a_plain_loop(chances: tuple[float, ...] | None) -> 
 
 
 def test_seconds_of_a_round_are_those_that_the_paper_expects() -> None:
-    """Its estimate of training time: R rounds take R sum_i P_i max L_i, here 1.65 s each.
+    """R rounds take R sum_i P_i max L_i by its estimate: here 1.65 s each.
 
     Five tiers of ten clients that take 1 to 5 s, and rounds of five clients, with
     chances of its policy `random`. The standard error of 4,000 rounds is 0.0176 s.
