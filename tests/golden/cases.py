@@ -185,6 +185,8 @@ def _cases() -> dict[str, dict[str, Any]]:
     for kind, own_options in against.items():
         method = averaging | {"kind": kind, **own_options}
         cases[kind] = case("synchronous", HORIZONTAL, method)
+    turns = fed | {"kind": "streaming_diloco", "fragments": 3, "delay": 1}
+    cases["streaming_diloco"] = case("synchronous", HORIZONTAL, turns)
     for protocol in ("collect", "trials", "stopping", "routed"):
         cases[f"sgd {protocol}"] = case(protocol, HORIZONTAL, SGD)
     deep = HORIZONTAL | {"model": {"kind": "dense", "hidden": [6, 5]}}

@@ -137,6 +137,7 @@ def test_a_replay_is_the_timeline(seed: int) -> None:
 OTHERS: tuple[dict[str, Any], ...] = (
     {"kind": "bounded", "staleness_bound": 2},
     {"kind": "ssp", "slack": 1},
+    {"kind": "growing_bound", "beyond": "stop"},
     {"kind": "collect", "quota": 2, "allotted": 1.0},
     {"kind": "collect", "allotment": {"jobs": 4, "spread": 0.2}},
     {"kind": "hierarchy", "edges": 2, "within": {"edges": 2, "cloud": "asynchronous"}},

@@ -430,9 +430,10 @@ def mean_of_clients() -> Stage:
 
 
 def newest(max_age: float | None = None) -> Stage:
-    """The mean of every client's newest contribution: IA2SGD, ACED. Section 6.
+    """The mean of every client's newest contribution: IA2SGD, ACED, MIFA. Section 6.
 
     With an age, of those whose read is at most so many commits ago; of none, zero.
+    Else of all: one that has sent nothing counts with zero.
     """
     entries: dict[int, Job] = {}
 
@@ -441,7 +442,8 @@ def newest(max_age: float | None = None) -> Stage:
         limit = math.inf if max_age is None else max_age
         young = [j for j in entries.values() if server.commits - j.version <= limit]
         total = np.sum([job.message for job in young] or [0 * jobs[0].read], axis=0)
-        server.direction = total / max(len(young), 1)
+        number = server.num_clients if max_age is None else len(young)
+        server.direction = total / max(number, 1)
 
     return stage
 

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.catalogue.protocols.hierarchy import Hierarchy
@@ -293,3 +294,114 @@ def test_events_of_two_edges_come_in_this_order() -> None:
     assert set(jobs.commit[of_second].tolist()) == {2}
     assert set(jobs.commit[done & ~of_second].tolist()) == {1}
     check_conservation(rows, jobs, 4)
+
+
+# FedAT
+
+
+def tiers(run: Prepared, commits: int, proximal: float) -> tuple[list, list]:
+    """Returns times and cloud models of FedAT (Chai et al. 2021): a heap of visits."""
+    protocol, steps = run.run.scenario.protocol, run.scenario.algorithm.local_steps
+    world, gradient = World(run.run.scenario.clients, K, SEED), gradient_of(run)
+    seconds = twin.successive(lambda c: world.draw(Purpose.COMPUTE, c))
+    up, down = ways(protocol, 0, protocol.edges)
+    parts = [part.tolist() for part in np.array_split(np.arange(K), protocol.edges)]
+    jobs, trips, cloud = [0] * K, [0] * len(parts), np.zeros(d)
+    newest, counts = [cloud for _ in parts], [0] * len(parts)
+
+    def visit(m: int, at: float, model: np.ndarray) -> tuple[float, int, list]:
+        ends, models = [], []
+        for c in parts[m]:
+            own = model
+            for ids in run.sampler.batch(c, jobs[c]).reshape(steps, -1):
+                own = own - STEP * (gradient(ids, own) + proximal * (own - model))
+            ends.append(at + seconds(c, jobs[c]))
+            models.append(own)
+            jobs[c] += 1
+        return max(ends) + up(m, trips[m]), m, np.mean(models, axis=0).tolist()
+
+    heap = [visit(m, 0.0, cloud) for m in range(len(parts))]
+    times, clouds = [], [cloud]
+    while len(times) < commits:
+        heap.sort()
+        time, m, model = heap.pop(0)
+        newest[m], counts[m] = np.array(model), counts[m] + 1
+        weights = [counts[len(parts) - 1 - i] / sum(counts) for i in range(len(parts))]
+        cloud = sum(w * x for w, x in zip(weights, newest, strict=True))
+        times.append(time)
+        clouds.append(cloud)
+        back = down(m, trips[m])
+        trips[m] += 1
+        heap.append(visit(m, time + back, cloud))
+    return times, clouds
+
+
+def fed_at(edges: int, **algorithm: Any) -> dict[str, Any]:
+    protocol = {"kind": "hierarchy", "edges": edges, "cloud": GOES_ON}
+    own = {"kind": "fed_at", "step_size": STEP, "batch": 2} | algorithm
+    return merge(
+        merge(BASE, {"protocol": protocol, "algorithm": own}), {"stop": {"commits": 20}}
+    )
+
+
+@pytest.mark.parametrize(("edges", "links"), [(2, LINKS), (3, LINKS)])
+def test_fed_at_is_that_of_a_heap_of_visits(edges: int, links: dict[str, Any]) -> None:
+    whole = merge(fed_at(edges, local_steps=3, proximal=0.4), {"protocol": links})
+    with jax.enable_x64(True):
+        run = prepared(whole, seed=SEED)
+        memory, _ = execute([run])
+    times, clouds = tiers(run, 20, 0.4)
+    rows, _, _ = everything(run.timeline)
+    np.testing.assert_allclose(rows.time[rows.kind == Kind.COMMIT], times, rtol=1e-12)
+    got = memory.column("evaluations", "objective", 0)
+    np.testing.assert_allclose(got, objectives(run, clouds), rtol=1e-9)
+
+
+def test_fed_at_of_one_tier_is_averaging() -> None:
+    """M = 1: the only tier has all the weight, as in rounds of all clients."""
+    one = fed_at(1, local_steps=2)
+    usual = fed_at(1, local_steps=2, kind="hierarchical", mixing=1.0)
+    with jax.enable_x64(True):
+        found = [execute([prepared(each, seed=SEED)])[0] for each in (one, usual)]
+    np.testing.assert_allclose(
+        *(each.column("evaluations", "objective", 0)[1:] for each in found), rtol=1e-12
+    )
+
+
+def test_fed_at_gives_a_slow_tier_the_weight_of_a_fast_one_s_updates() -> None:
+    """Tiers of 1 s and 3 s whose clients step to their optima, 0, 2 and 4, 10.
+
+    After T = (T_1, T_2) updates the cloud is (T_2 + 7 T_1) / T, or 0 before the second
+    tier's first; the optimum of all is 4.
+    """
+    data = {"clients": 4, "dimension": 1, "condition": 1, "heterogeneity": 0.0}
+    data |= {"noise": 0.0, "samples": 1, "optima": [0, 2, 4, 10]}
+    whole = merge(
+        fed_at(2, step_size=1, batch=1),
+        {
+            "problem": {"data": data, "partition": {"clients": 4}, "l2": 0.0},
+            "clients": {"compute": {"law": "constant", "value": [1, 1, 3, 3]}},
+            "stop": {"commits": 9},
+        },
+    )
+    with jax.enable_x64(True):
+        memory, _ = execute([prepared(whole, seed=SEED)])
+    after = [(1, 0), (2, 0), (2, 1), (3, 1), (4, 1), (5, 1), (5, 2), (6, 2), (7, 2)]
+    clouds = [(slow + 7 * fast) / (slow + fast) if slow else 0 for fast, slow in after]
+    wanted = [8.0, *((x - 4) ** 2 / 2 for x in clouds)]
+    found = memory.column("evaluations", "optimality_gap", 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        ({"cloud": WAITS}, "protocol.cloud must be asynchronous with fed_at"),
+        ({"rounds": 2}, "protocol.rounds must be 1 with fed_at, .* got 2"),
+        ({"edge": GOES_ON}, "protocol.edge must be synchronous"),
+        ({"within": {"edges": 1}}, "protocol.within must be left out"),
+    ],
+)
+def test_fed_at_refuses_other_hierarchies(protocol: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        prepared(merge(fed_at(2), {"protocol": protocol}), seed=SEED)

@@ -52,6 +52,7 @@ def routes(kind: str = "random") -> Callable[[int], int]:
 COUNT: dict[str, Any] = {"kind": "collect", "count": 7}
 FIRST = {"kind": "collect", "count": 3, "repeats": False}
 STOPS = {"late": "stop"}
+IMPATIENT = {"kind": "collect", "seconds": 2.0, "repeats": False} | STOPS
 MALENIA = {"algorithm": {"kind": "malenia"}}
 TRIALS = {"kind": "collect", "quota": "m", "allotted": 1.3}
 SLOW_LINKS = {"download": {"latency": {"law": "expon", "scale": "2 / m"}}}
@@ -221,6 +222,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "Ringleader": sgd({"kind": "phases"}, kind="ringleader"),
     "IA2SGD": sgd({"warm_up": True}, kind="ia2sgd", local_steps=2),
     "ACED": sgd({"warm_up": True}, kind="ia2sgd", max_age=8),
+    "MIFA": sgd(FIRST | STOPS, kind="ia2sgd", local_steps=2),
+    "MIFA, impatient": sgd(IMPATIENT, kind="ia2sgd") | {"clients": LOSSES},
     "AREA": sgd(kind="area", local_steps=2),
     "AREA, buffered": sgd(BUFFER, kind="area", step_size=0.5, local_step_size=0.1),
     "CA2FL": sgd(BUFFER, kind="ca2fl", local_steps=2, local_step_size=0.1),

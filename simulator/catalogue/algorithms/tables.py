@@ -244,16 +244,19 @@ class Ia2sgd(TableMethod):
 
     x <- x - step_size * (1/K) sum_j g_j, g_i being replaced first. Also known as ACE,
     all-client engagement; with `max_age`, ACED, the mean is over the clients whose
-    contribution is at most that number of commits old.
+    contribution is at most that number of commits old. In rounds of the protocol
+    `collect` it is MIFA: a step by the newest contributions of all clients, those that
+    are away in this round included. There a client counts with zero until its first.
 
     Source: Wang et al., Tackling Data Heterogeneity in Asynchronous Federated Learning
-    (2025), ACE and ACED.
+    (2025), ACE and ACED; Gu, Huang, Zhang and Huang, Fast Federated Learning in the
+    Presence of Arbitrary Device Unavailability (2021), Algorithm 1 (MIFA).
     """
 
     kind: Literal["ia2sgd"] = "ia2sgd"
     max_age: Annotated[int, Field(ge=0)] | None = None
     """Commits since the read of a contribution up to which it counts."""
-    protocols: ClassVar[tuple[str, ...]] = ("asynchronous",)
+    protocols: ClassVar[tuple[str, ...]] = ("asynchronous", "collect")
     stage: ClassVar[type[TableStage]] = NewestOfAll
 
     def check(self, problem: "Problem", protocol: Protocol) -> None:

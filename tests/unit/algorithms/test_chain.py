@@ -224,8 +224,11 @@ NAMED |= {
     "scaffold": {"step_size": 0.1, "local_steps": 2, "server_step_size": 0.5},
     "fed_nova": {"step_size": 0.1, "local_steps": 4, "speeds": [1, 2, 3, 3, 4]},
     "fed_dyn": {"step_size": 0.1, "local_epochs": 1, "proximal": 0.1},
+    "streaming_diloco": {"step_size": 0.1, "local_steps": 3, "fragments": 2},
 }
-ROUNDS = dict.fromkeys(("fed_avg", "scaffold", "fed_nova", "fed_dyn"), "synchronous")
+ROUNDS = dict.fromkeys(
+    ("fed_avg", "scaffold", "fed_nova", "fed_dyn", "streaming_diloco"), "synchronous"
+)
 
 
 def named(kind: str, **more: Any) -> Scenario:

@@ -35,6 +35,7 @@ WAITING: list[tuple[dict[str, Any], int]] = [
     ({"kind": "collect", "quota": 1}, 6),
     ({"kind": "phases"}, 6),
     ({"kind": "ssp", "slack": 1}, 1),
+    ({"kind": "growing_bound"}, 1),
     ({"kind": "rounds"}, 6),
     ({"kind": "hierarchy", "edges": 2}, 6),
     ({"kind": "hierarchy", "edges": 2, "edge": "asynchronous"}, 2),

@@ -90,6 +90,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "collect": {"count": 4},
     "cyclic": {},
     "gossip": {},
+    "growing_bound": {},
     "hierarchy": {"edges": 2, "upload": EXPON},
     "phases": {},
     "pipeline": {"stages": 3},
@@ -111,6 +112,7 @@ SAID = {  # entities; resources; queues; stages, of those below
     "collect": ("4 clients", ONE_SERVER, "contributions", "download compute upload"),
     "cyclic": ("4 clients; steps", "the model", "none", "step"),
     "gossip": ("4 clients", "none; there is no server", "none", "compute average"),
+    "growing_bound": ("4 clients", ONE_SERVER, "none", "download compute upload"),
     "hierarchy": (
         *("4 clients", "one cloud; 2 edges, each the server of", "edges wait"),
         "download compute upload to the cloud",

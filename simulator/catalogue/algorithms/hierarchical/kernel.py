@@ -60,6 +60,7 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         levels: Of each level, from the cloud down, the rounds of an edge between two
             visits above, and whether the one above waits for all of its edges.
         local_steps: Q.
+        proximal: Coefficient of half the squared distance from the model read, if any.
     """
 
     step_size: Schedule | Steps
@@ -69,6 +70,7 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
     parents: tuple[Int[Array, " _"], ...]
     levels: tuple[tuple[int, bool], ...] = eqx.field(static=True)
     local_steps: int = eqx.field(static=True)
+    proximal: Float[Array, ""] | None = None
 
     def init(
         self, problem: HorizontalProblem, key: Key[Array, ""]
@@ -100,7 +102,9 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
         samples = client_work.samples_of(event, self.local_steps)[0]
         drawn = client_work.training_key(problem, state.key, worker, event.job[0])
         local = self.step_size.at(event.version)
-        work = client_work.local_steps(problem, model, samples, local, key=drawn)
+        work = client_work.local_steps(
+            problem, model, samples, local, self.proximal, drawn
+        )
         total = state.sums[edge] + jnp.where(there, work.message, 0)
         count = state.counts[edge] + there
         whole = count == sizes[edge]
@@ -181,9 +185,13 @@ class HierarchicalKernel(Kernel[HorizontalProblem, HierarchicalState]):
 
 
 def build(
-    config: Hierarchical, setup: RunSetup, constants: Constants
+    config: Hierarchical,
+    setup: RunSetup,
+    constants: Constants,
+    kind: type[HierarchicalKernel] = HierarchicalKernel,
+    **more: Array,
 ) -> HierarchicalKernel:
-    """Builds the algorithm of a scenario."""
+    """Builds the algorithm of a scenario, of a kind with more attributes."""
     step_size, _ = resolve(config.step_size, constants)
     protocol: Any = setup.scenario.protocol
     lowest = [len(part) for part in protocol.members(setup.shape.num_clients)]
@@ -199,7 +207,7 @@ def build(
     sizes = [np.array(lowest)]
     for above in reversed(parents[1:]):
         sizes.insert(0, np.bincount(above, sizes[0]))
-    return HierarchicalKernel(
+    return kind(
         step_size=on_device(step_size),
         mixing=jnp.asarray(config.mixing, float),
         edge_of=jnp.asarray(np.repeat(np.arange(len(lowest)), lowest), jnp.int32),
@@ -207,4 +215,5 @@ def build(
         parents=tuple(jnp.asarray(each, jnp.int32) for each in parents),
         levels=tuple(levels),
         local_steps=config.local_steps,
+        **more,
     )
