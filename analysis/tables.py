@@ -115,12 +115,12 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     columns[f"final {style.in_words(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
-    for counted, *to in _counted_in(study):
+    for counted, of, value in _counted_in(study):
         name = COUNTS.get(counted, counted.replace("_s", " (s)"))
         with suppress(StudyError):  # the claim's verdict says why there is no count
-            found = targets.time_to_target(study, *to, counted)
+            found = targets.time_to_target(study, of, value, counted)
             found[["median", "low", "high", "after"]] *= style.axis(counted)[1]
-            columns[f"{name} to {_goal(metric, *to)}"] = _cells(found)
+            columns[f"{name} to {_goal(metric, of, value)}"] = _cells(found)
     for time in dict.fromkeys(at):
         means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
@@ -155,7 +155,7 @@ def _counted_in(study: Study) -> dict[tuple[str, str, float], None]:
         (claim.counted, metric, value): None
         for claim in as_written(told.get("claims", []), metrics)
         for _, metric, value in claim.targets()
-        if claim.counted not in (None, "time") and metric in told["evaluate"]["metrics"]
+        if claim.counted and claim.counted != "time"
     }
 
 
