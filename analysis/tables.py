@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..simulator.files.study import metric_of_study
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
 from . import claims, facts, frames, instants, statistics, targets
 from .claims.verdict import PRINTED
 from .expenses import joules_by_end
-from .figures import style
 from .frames import Study, first_metric
 from .markup import HEADINGS
 from .spending import spending
@@ -101,18 +101,18 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
     target, reached = targets.time_to_default(study)
     goal = "target"
     if target.is_known:
-        other = "" if target.metric == metric else f"{style.in_words(target.metric)} "
+        other = "" if target.metric == metric else f"{_called(target.metric)} "
         goal = f"{other}{target.value:.3g}"
     columns[f"time to {goal} (s)"] = _cells(reached)
     finals = targets.final_values(study, metric).groupby("group")["value"]
-    columns[f"final {style.in_words(metric)}"] = [
+    columns[f"final {_called(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for time in dict.fromkeys(at):
         means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
-        columns[f"{style.in_words(metric)} after {instants.in_words(time)}"] = [
+        columns[f"{_called(metric)} after {instants.in_words(time)}"] = [
             _within(study, metric, mean, of_runs.get_group(group))
             for group, mean in zip(known, means, strict=True)
         ]
@@ -296,6 +296,12 @@ def _shape(column: pd.Series) -> str:
 def _head(name: str) -> str:
     lines = r" \\ ".join(map(_escaped, textwrap.wrap(name, WIDTH)))
     return f"\\shortstack{{{lines}}}"
+
+
+def _called(metric: str) -> str:
+    """Returns the name of a metric within a sentence."""
+    known = metric_of_study({"runs": []}, metric)
+    return facts.within_sentence(known.title if known else metric.replace("_", " "))
 
 
 def _in_words(cell: object) -> object:
