@@ -48,6 +48,12 @@ def worded(manifest: Entry, text: str) -> str:
     return text.replace("server update", "worker update")
 
 
+def within_sentence(label: str) -> str:
+    """Returns the label of an axis as words within a sentence, without its unit."""
+    words = label.split(" (")[0]
+    return f"{words[0].lower()}{words[1:]}"
+
+
 def at_key(run: Entry, key: str) -> Any:
     """Returns the value of a run's scenario at a dotted key; None for nothing."""
     tree: Any = run.get("scenario")

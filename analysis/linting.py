@@ -17,7 +17,7 @@ from ..simulator.scenario.scenario import Scenario
 from ..simulator.scenario.setting import BaseScenario
 from ..simulator.scenario.study import Run, expand
 from . import doubts
-from .claims.findings import points, without_numbers
+from .claims.groups import of_runs, points
 
 APPLIED = (
     *("commits", "contributions", "epochs", "rounds"),
@@ -104,7 +104,7 @@ def comparisons(scenario: Scenario, runs: Sequence[Run]) -> Iterator[Compared]:
     are those of the first replicate.
     """
     by_label = {run.label: run for run in runs}
-    groups = without_numbers(runs)
+    groups = of_runs(runs)
     for index, claim in enumerate(scenario.claims):
         named = dict.fromkeys(name for of in claim.variants().values() for name in of)
         if not claim.compares or len(named) != 2:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..simulator.files.study import StudyError
+from ..simulator.files.study import StudyError, metric_of_study
 from ..simulator.files.study.measured import metrics_of_manifest
 from ..simulator.parts.errors import printable
 from ..simulator.scenario.study import short_names
@@ -23,7 +23,6 @@ from .claims.findings import in_words
 from .claims.measured import as_written
 from .claims.verdict import PRINTED
 from .expenses import joules_by_end
-from .figures import style
 from .frames import Study, first_metric
 from .markup import HEADINGS
 from .spending import spending
@@ -112,12 +111,14 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         goal = _goal(metric, target.metric, target.value)
     columns[f"time to {goal} (s)"] = _cells(reached)
     finals = targets.final_values(study, metric).groupby("group")["value"]
-    columns[f"final {style.in_words(metric)}"] = [
+    columns[f"final {_called(metric)}"] = [
         _mean(study, metric, finals.get_group(group)) for group in known
     ]
     for counted, of, value in _counted_in(study):
         name = COUNTS.get(counted, counted.replace("_s", " (s)"))
         with suppress(StudyError):  # the claim's verdict says why there is no count
+            from .figures import style  # imports Matplotlib
+
             found = targets.time_to_target(study, of, value, counted)
             found[["median", "low", "high", "after"]] *= style.axis(counted)[1]
             columns[f"{name} to {_goal(metric, of, value)}"] = _cells(found)
@@ -125,7 +126,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
         means = _cells(instants.means_at(study, metric, time))
         values = instants.values_at(study, metric, time)
         of_runs = values.groupby("group")["value"]
-        columns[f"{style.in_words(metric)} after {instants.in_words(time)}"] = [
+        columns[f"{_called(metric)} after {instants.in_words(time)}"] = [
             _within(study, metric, mean, of_runs.get_group(group))
             for group, mean in zip(known, means, strict=True)
         ]
@@ -145,7 +146,7 @@ def results(study: Study, at: Sequence[float] = ()) -> pd.DataFrame:
 
 
 def _goal(metric: str, of: str, value: float) -> str:
-    return ("" if of == metric else f"{style.in_words(of)} ") + f"{value:.3g}"
+    return ("" if of == metric else f"{_called(of)} ") + f"{value:.3g}"
 
 
 def _counted_in(study: Study) -> dict[tuple[str, str, float], None]:
@@ -325,6 +326,12 @@ def _shape(column: pd.Series) -> str:
 def _head(name: str) -> str:
     lines = r" \\ ".join(map(_escaped, textwrap.wrap(name, WIDTH)))
     return f"\\shortstack{{{lines}}}"
+
+
+def _called(metric: str) -> str:
+    """Returns the name of a metric within a sentence."""
+    known = metric_of_study({"runs": []}, metric)
+    return facts.within_sentence(known.title if known else metric.replace("_", " "))
 
 
 def _in_words(cell: object) -> object:

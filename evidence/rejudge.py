@@ -23,13 +23,9 @@ import pandas as pd
 import scipy.stats
 
 from stalesim.analysis.claims import COLUMNS, judge
-from stalesim.analysis.claims.findings import (
-    corrected,
-    points,
-    weighed,
-    without_numbers,
-)
-from stalesim.analysis.claims.measured import Measured, read_csv
+from stalesim.analysis.claims.findings import corrected, weighed
+from stalesim.analysis.claims.groups import of_runs, points
+from stalesim.analysis.claims.measured import OF_RUN, Measured, read_csv
 from stalesim.simulator.scenario.claims import Claim
 from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.study import expand
@@ -139,12 +135,12 @@ def _begins(claim: str, groups: str) -> bool:
 
 def of_points(scenario: Any) -> Iterator[tuple[Claim, Measured]]:
     """Yields each claim at each of its points, with the groups that it is about."""
-    groups = without_numbers(expand(scenario.model_copy(update={"replicates": 1})))
+    runs = expand(scenario.model_copy(update={"replicates": 1}))
+    groups, variants = of_runs(runs), {run.label: run.variant for run in runs}
     for claim in claims_of(scenario):
         for names in points(groups, claim):
-            mine = groups.table[groups.table["group"].isin(names)]
-            order = mine["group"].map(names.index).argsort()
-            table = mine.iloc[order].reset_index(drop=True)
+            rows = [(variants[n], n, groups.parameters(n), 0, "") for n in names]
+            table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
             nothing = pd.DataFrame(index=table.index)
             everywhere = claim.model_copy(update={"at": {}})
             yield everywhere, Measured(table, nothing, nothing)

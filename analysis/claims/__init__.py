@@ -8,7 +8,8 @@ judge, which weighs the evidence for and against it in the terms of `verdict`;
 A scenario is read with these modules and without pandas: functions of other modules
 that need it are imported when a study is measured. `measured` takes from the study the
 quantities that its claims need, and keeps no more to judge them again. `sequential`
-corrects p-values for interim analyses and many claims; `findings` decides.
+corrects p-values for interim analyses and many claims; `groups` has what a claim is
+about, and `findings` decides.
 """
 
 from typing import TYPE_CHECKING
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
         all_decided,
         evaluate,
         judge,
-        undecidable,
     )
+    from .groups import undecidable
     from .measured import Measured
     from .verdict import (
         FAILS,

@@ -1,6 +1,5 @@
 """A row per claim of a study, at each point of its sweep that it is about."""
 
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -10,12 +9,11 @@ import pandas as pd
 
 from ...simulator.files.study import StudyError
 from ...simulator.files.study.measured import metrics_of_manifest
-from ...simulator.scenario.claims import Claim, is_at
-from ...simulator.scenario.scenario import Scenario
-from ...simulator.scenario.study import Run, expand
+from ...simulator.scenario.claims import Claim
 from ..facts import Entry
 from ..frames import Study
-from .measured import OF_RUN, Measured, as_written, measure
+from .groups import names_in, points, too_few
+from .measured import Measured, as_written, measure
 from .sequential import ERROR, holm, least, overall
 from .verdict import FAILS, HOLDS, OPEN, UNDECIDABLE, UNDECIDED, Judged
 
@@ -140,43 +138,6 @@ def corrected(
     )
 
 
-def undecidable(scenario: Scenario) -> list[str]:
-    """Returns why the planned runs cannot decide claims of a scenario.
-
-    A line on its largest family that cannot: however clear its runs are, the smallest
-    p-value of so few does not pass Holm's correction.
-    """
-    groups = without_numbers(expand(scenario.model_copy(update={"replicates": 1})))
-    families: dict[str, int] = {}
-    for claim in scenario.claims:
-        at = points(groups, claim) or [()]
-        families[claim.origin] = families.get(claim.origin, 0) + len(at)
-    size = max(families.values(), default=0)
-    needed = least(size, scenario.looks) if size else 0
-    most = scenario.looks[-1] if scenario.looks else scenario.replicates
-    return [too_few(most, size, scenario.looks)] if (needed or np.inf) > most else []
-
-
-def without_numbers(runs: Sequence[Run]) -> Measured:
-    """Returns the groups of a scenario, by the runs of its first replicate."""
-    rows = [
-        (run.variant, run.label, json.loads(json.dumps(run.parameters)), 0, "")
-        for run in runs
-    ]
-    table = pd.DataFrame(rows, columns=pd.Index(OF_RUN))
-    return Measured(table, pd.DataFrame(index=table.index), pd.DataFrame())
-
-
-def too_few(replicates: int, family: int, looks: tuple[int, ...] = ()) -> str:
-    """Returns a sentence on the number of replicates that a family of claims needs."""
-    claims = "a claim" if family == 1 else f"a family of {family} claims"
-    needed = least(family, looks)
-    if needed is None:
-        at = ", ".join(map(str, looks))
-        return f"no interim analysis at {at} replicates can decide {claims}"
-    return f"{replicates} replicates cannot decide {claims}, which needs {needed}"
-
-
 def _words_on_look(used: int, replicates: int, looks: tuple[int, ...]) -> str:
     if not looks:
         return ""
@@ -199,7 +160,7 @@ def weighed(
     measured: Measured, claim: Claim, planned: int
 ) -> Iterator[dict[str, object]]:
     """Yields a claim's findings before anything is decided, at each of its points."""
-    named = _named(claim)
+    named = names_in(claim)
     for names in points(measured, claim) or [()]:
         text = claim.words.join(named if claim.along_sweep else names or named)
         point = "".join(names[:1]).removeprefix(named[0]).removeprefix(", ")
@@ -234,52 +195,11 @@ def weighed(
         }
 
 
-def _named(claim: Claim) -> tuple[str, ...]:
-    return tuple(name for names in claim.variants().values() for name in names)
-
-
-def points(measured: Measured, claim: Claim) -> list[tuple[str, ...]]:
-    """Returns the groups that a claim is about: as named, or at each swept point.
-
-    A variant that is not swept, or over fewer keys, is compared at every point of the
-    others that agrees with its own. A claim along a sweep is about all groups of its
-    variant at once.
-    """
-    names, at = _named(claim), claim.at
-
-    def is_about(group: str) -> bool:
-        return is_at(measured.parameters(group), at)
-
-    if claim.along_sweep:
-        every = (group for name in names for group in measured.groups(name))
-        mine = tuple(filter(is_about, every))
-        return [mine] if mine else []
-    if all(name in measured.rows and is_about(name) for name in names):
-        return [names]
-    about = {name: list(filter(is_about, measured.groups(name))) for name in names}
-    finest = max(names, key=lambda name: _most_keys(measured, about[name]))
-    matched = [
-        tuple(_matching(measured, group, about[name]) for name in names)
-        for group in about[finest]
-    ]
-    return [groups for groups in matched if all(groups)]
-
-
-def _most_keys(measured: Measured, groups: Sequence[str]) -> int:
-    return max((len(measured.parameters(group)) for group in groups), default=0)
-
-
-def _matching(measured: Measured, group: str, others: Sequence[str]) -> str:
-    mine = measured.parameters(group).items()
-    same = (each for each in others if measured.parameters(each).items() <= mine)
-    return next(same, "")
-
-
 def _missing(measured: Measured, *names: str) -> str:
     missing = [
         repr(name)
         for name in names
-        if name not in measured.rows and not measured.groups(name)
+        if name not in measured and not measured.groups(name)
     ]
     return " and ".join(missing) or f"{' and '.join(names)} at a common point"
 

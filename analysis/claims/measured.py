@@ -19,13 +19,14 @@ from ...simulator.parts.metrics import Metric, find, metric
 from ...simulator.scenario.claims import Claim, read
 from ..facts import Entry
 from ..frames import Study, runs
+from .groups import Groups
 from .numbers import Frame, Numbers, final, final_frame, horizon
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""
 
 
-class Measured:
+class Measured(Groups):
     """The ended runs of a study, with the data that claims need.
 
     Args:
@@ -59,11 +60,9 @@ class Measured:
             name: (low[name].to_numpy(np.float64), high[name].to_numpy(np.float64))
             for name in low
         }
-        self._parameters = table["parameters"].to_list()
-        self._groups: dict[str, list[str]] = {}
         first = table.drop_duplicates("group")
-        for group, variant in zip(first["group"], first["variant"], strict=True):
-            self._groups.setdefault(variant, []).append(group)
+        names = (first[name] for name in ("variant", "group", "parameters"))
+        super().__init__(zip(*names, strict=True))
 
     def of(self, quantity: str, group: str) -> Numbers:
         """Returns a quantity of a group's replicates.
@@ -91,14 +90,6 @@ class Measured:
             UserError: It is not registered, and the manifest does not describe it.
         """
         return find(name) or self.metrics.get(name) or metric(name)
-
-    def parameters(self, group: str) -> Entry:
-        """Returns the swept keys of a group and their values."""
-        return self._parameters[self.rows[group][0]]
-
-    def groups(self, variant: str) -> list[str]:
-        """Returns the groups of a variant, in the order of their first runs."""
-        return self._groups.get(variant, [])
 
     @property
     def replicates(self) -> int:

@@ -26,6 +26,7 @@ from ...simulator.parts.errors import (
     shortened,
     suggestion,
 )
+from ..facts import within_sentence
 from .venues import VENUES, Venue
 
 INK = "#000000"
@@ -158,8 +159,7 @@ def metric_label(metric: str, study: Study | None = None) -> str:
 
 def in_words(metric: str, study: Study | None = None) -> str:
     """Returns the name of a metric within a sentence, without its unit."""
-    label = metric_label(metric, study).split(" (")[0]
-    return f"{label[0].lower()}{label[1:]}"
+    return within_sentence(metric_label(metric, study))
 
 
 def final_label(metric: str, study: Study | None = None) -> str:

@@ -210,9 +210,11 @@ def row_of(events: Event, row: int | Int[Array, ""]) -> Event:
 
 @cache  # a new function would be traced again
 def _batched(batched: bool, shared: bool) -> Callable[..., tuple[Carry, Info]]:
-    if not batched:
-        return advance
-    return jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
+    step: Callable[..., tuple[Carry, Info]] = advance
+    if batched:
+        step = jax.vmap(advance, in_axes=(0, None, 0, None if shared else 0))
+    # Traced once for the shapes of its diagnostics and for the program of all rows.
+    return jax.jit(step, inline=True)
 
 
 def settled(algorithm: Kernel, carry: Carry, *, batched: bool) -> Carry:

@@ -19,27 +19,23 @@ from ..files.study import Writer
 from ..parts.errors import ScenarioError
 from ..parts.functions import UserFunction
 from ..problem import sampler
-from ..problem.capabilities import DividesRows, HasStages, NoisyMessages, SumsOutputs
-from ..problem.constants import Constants
+from ..problem.capabilities import SumsOutputs
 from ..problem.keys import key_of
 from ..problem.numerics import DeviceProblem
 from ..problem.own_work import OwnWork
-from ..scenario.scenario import Scenario, check_amounts
+from ..scenario.scenario import Scenario
 from ..scenario.study import Run
-from ..world.answers import OF_CLIENTS, AnswerLog
-from . import compiler
+from . import checking, compiler
 from . import execute as execution
 from .client_work import Divided
 from .execute import Program
 from .host import Host
 from .kernel import Kernel, Probeable
 from .of_run import set_up
-from .optimizers.part import check_options, chosen
 from .results import Results
 from .row_stream import EvaluationPoint, RowStream
 from .runner import Runner
 from .setup import RunSetup
-from .step_rules import resolve
 from .waves import Waves
 
 SAMPLE_BYTES = 64 * 2**20
@@ -118,13 +114,13 @@ def prepare_together(runs: Sequence[Run], batches: int = 0) -> list[Prepared]:
 def _with_numerics(setup: RunSetup) -> Prepared:
     scenario, numerics = setup.scenario, setup.learning.numerics
     algorithm, metrics = scenario.algorithm, scenario.evaluate.metrics
-    constants = _constants(setup)
+    constants = checking.constants(setup)
     numerics.check_functions(metrics)
     problem = numerics.problem(metrics, bias=not isinstance(algorithm, SumsOutputs))
-    _refuse_coupled_rows(setup)
-    _refuse_waves(scenario)
+    checking.refuse_coupled_rows(setup)
+    checking.refuse_waves(scenario)
     if setup.timeline.answer_log is not None:
-        _refuse_feedback(setup, setup.timeline.answer_log)
+        checking.refuse_feedback(setup, setup.timeline.answer_log)
     kernel = algorithm.make(setup, constants)
     if scenario.probe is not None and not isinstance(kernel, Probeable):
         raise ScenarioError(
@@ -146,96 +142,6 @@ def _confirm(scenario: Scenario) -> None:
         (scenario.algorithm, "algorithm"),
     ):
         inputs.confirm(part, key)
-
-
-def _refuse_waves(scenario: Scenario) -> None:
-    """Refuses waves of an algorithm whose rows are not divided."""
-    divides = isinstance(scenario.algorithm, DividesRows)
-    if scenario.engine.mode == "waves" and not divides:
-        raise ScenarioError(
-            "engine.mode must be auto, compiled or stepwise for the algorithm "
-            f"{scenario.algorithm.kind!r}, whose rows are executed whole, got 'waves'; "
-            "take auto"
-        )
-
-
-def _refuse_feedback(setup: RunSetup, log: AnswerLog) -> None:
-    """Refuses questions that the numerics do not answer."""
-    scenario = setup.scenario
-    of_clients = [each for each in log.asks if each in OF_CLIENTS]
-    if of_clients and not isinstance(scenario.algorithm, HasStages):
-        raise ScenarioError(
-            f"{log.why} asks for {of_clients[0]}, which the algorithm "
-            f"{scenario.algorithm.kind!r} does not report; take sgd, fed_avg, "
-            "fed_async, fed_buff or a chain"
-        )
-    known = scenario.evaluate.metrics
-    for who, part in scenario.listeners.items():
-        if lacking := [name for name in part.needed_metrics if name not in known]:
-            raise ScenarioError(
-                f"evaluate.metrics must have {lacking[0]}, which {who} asks for, got "
-                f"{', '.join(known)}; add it"
-            )
-    if scenario.engine.mode in ("waves", "batched"):
-        raise ScenarioError(
-            "engine.mode must be auto, compiled or stepwise if the world depends on "
-            f"training, as with {log.why}, got {scenario.engine.mode!r}; take auto"
-        )
-
-
-def _refuse_coupled_rows(setup: RunSetup) -> None:
-    """Refuses rows that look at each other where they must stand for themselves."""
-    algorithm = setup.scenario.algorithm
-    if setup.sampler.own_steps is not None:
-        where = (
-            "batches are filled up (local_epochs, speeds, or clients with fewer "
-            "samples than a batch)"
-        )
-        remedy = "give all local_steps and a smaller batch"
-    elif isinstance(algorithm, NoisyMessages) and algorithm.clips_samples:
-        where, remedy = "each sample's gradient is clipped", "clip the message"
-    else:
-        return
-    coupled = setup.learning.numerics.coupling
-    if coupled is not None:
-        raise coupled.refused(
-            f"must give each row a loss of its own where {where}, got {coupled}, "
-            f"which makes the rows of a batch depend on each other; {remedy}"
-        )
-
-
-def _constants(setup: RunSetup) -> Constants:
-    return setup.learning.numerics.constants(
-        bias=not isinstance(setup.scenario.algorithm, SumsOutputs),
-        commits_per_epoch=setup.timeline.commits_per_epoch,
-        seed=setup.run.seed,
-    )
-
-
-def check(run: Run) -> None:
-    """Checks a run before anything is executed.
-
-    Raises:
-        ScenarioError: The parts of the scenario do not fit each other or the data.
-        DataError: A data file is missing or damaged.
-        UserError: This process compiles the run's precision wrongly.
-    """
-    compiler.check(run.scenario.engine.precision)
-    setup = set_up(run)
-    check_amounts(run.scenario, setup.timeline.workload.samples, setup.timeline.width)
-    _ = setup.guarantees, setup.ledger()
-    rule = setup.scenario.algorithm.step_size
-    if rule is not None:
-        resolve(rule, _constants(setup))
-    for key, given in chosen(setup.scenario.algorithm).items():
-        check_options(given, f"algorithm.{key}")
-    scenario = run.scenario
-    with jax.enable_x64(scenario.engine.precision == "float64"):
-        setup.learning.numerics.check_functions(scenario.evaluate.metrics)
-        _refuse_coupled_rows(setup)
-    _refuse_waves(scenario)
-    if setup.timeline.answer_log is not None:
-        _refuse_feedback(setup, setup.timeline.answer_log)
 
 
 def state_bytes(prepared: Prepared, num_runs: int, *, shared: bool) -> int:

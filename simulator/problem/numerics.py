@@ -144,13 +144,13 @@ class Numerics:
         Raises:
             ScenarioError: As `own_functions.check`.
         """
-        if own_functions.given(self.config, metrics):
+        if self.config.has_own(metrics):
             own_functions.check(self.config, self._few, metrics)
 
     @cached_property
     def coupling(self) -> UserFunction | None:
         """The reason why rows of a batch depend on each other, if they do."""
-        if not own_functions.of_problem(self.config):
+        if not self.config.own_functions:
             return None
         return own_functions.coupling(self.config, self._few)
 

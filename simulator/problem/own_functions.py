@@ -34,11 +34,6 @@ ON_TEST_ROWS = (Models.READ_OUT, Models.EACH_WORKER)
 """Models of which metrics are computed on the test rows."""
 
 
-def given(config: "Problem", metrics: Sequence[str]) -> bool:
-    """Returns whether a problem has custom models, losses or metrics."""
-    return bool(of_problem(config) or any(metric(name).is_own for name in metrics))
-
-
 def first_rows(data: Dataset) -> Dataset:
     """Returns a data set of the first rows, which is known by as many classes."""
     return data._replace(
@@ -60,7 +55,7 @@ def check(config: "Problem", problem: "DeviceProblem", metrics: Sequence[str]) -
             finite at the start.
     """
     model = _start(problem)
-    found = of_problem(config)
+    found = config.own_functions
     if found:
         _check_loss(found[0], problem.first(FEW), model)
     if config.model.measured_by is not None:
@@ -80,7 +75,7 @@ def coupling(config: "Problem", problem: "DeviceProblem") -> UserFunction | None
         The user's model or loss; None where a row's loss follows from itself, and for
         models and losses of this package, of which it always does.
     """
-    found = of_problem(config)
+    found = config.own_functions
     if not found:
         return None
     key = jax.random.key(0)
@@ -118,16 +113,6 @@ def _start(problem: "DeviceProblem") -> PyTree:
     if isinstance(problem, VerticalProblem):
         return model, problem.start_server(key_of(0))
     return model
-
-
-def of_problem(config: "Problem") -> list[UserFunction]:
-    """Returns a problem's functions that are the user's."""
-    found = {
-        "problem.loss": config.loss if ":" in config.loss else None,
-        "problem.model.build": getattr(config.model, "build", None),
-        "problem.server.build": getattr(config.server, "build", None),
-    }
-    return [UserFunction(name, entry) for entry, name in found.items() if name]
 
 
 def _check_loss(

@@ -3,7 +3,7 @@
 A YAML file is read into these classes, and a Python program builds them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ from ..parts import metrics
 from ..parts.base import Config, LocatedError, NamedPart, Part, tag
 from ..parts.catalogue import AnyName, AnyPart, classes
 from ..parts.errors import ScenarioError, documented_key, suggestion
-from ..parts.functions import FunctionName
+from ..parts.functions import FunctionName, UserFunction
 from ..parts.metrics import facts, in_nats
 from ..parts.stop import Count, Seconds
 from ..problem.capabilities import (
@@ -97,6 +97,22 @@ class Problem(Config):
                 f"is in nats, got {self.loss_unit!r}; remove it"
             )
         return self
+
+    @property
+    def own_functions(self) -> list[UserFunction]:
+        """Functions of the user's own: loss, model and server's model."""
+        found = {
+            "problem.loss": self.loss if ":" in self.loss else None,
+            "problem.model.build": getattr(self.model, "build", None),
+            "problem.server.build": getattr(self.server, "build", None),
+        }
+        return [UserFunction(name, entry) for entry, name in found.items() if name]
+
+    def has_own(self, names: Iterable[str]) -> bool:
+        """Says whether models, losses or some metrics are the user's own."""
+        return bool(self.own_functions) or any(
+            metrics.metric(each).is_own for each in names
+        )
 
     @property
     def is_linear(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..engine import device
+from ..engine import checking, device
 from ..engine.algorithm import Algorithm
 from ..engine.of_run import sampler
 from ..files import inputs
@@ -213,11 +213,8 @@ def check(runs: list[Run]) -> None:
     Raises:
         UserError: a run's parts do not fit each other or the data.
     """
-    device.before_import()
-    from ..engine import simulation
-
     for run in runs:
-        simulation.check(run)
+        checking.check(run)
 
 
 def of_runs(runs: list[Run], first: int = 0) -> list[Task]:

@@ -105,6 +105,31 @@ def test_a_closed_form_imports_of_scipy_what_it_needs() -> None:
     assert not late & loaded(f"{code}claims.undecidable")[1]
 
 
+def test_help_needs_no_metadata_of_packages() -> None:
+    """To import what reads them takes an eighth of the time."""
+    modules = loaded(COMMAND.format(arguments=["--help"]))[1]
+    assert not {"importlib.metadata", "numpy", "pydantic"} & modules
+
+
+def test_tables_and_claims_are_made_without_matplotlib() -> None:
+    """It takes half a second, also of runs that draw no figures."""
+    code = "from stalesim.analysis import claims, legend, tables; tables.results"
+    assert "matplotlib" not in loaded(f"{code}; claims.evaluate, legend.legend")[1]
+
+
+def test_a_plan_is_shown_without_pandas() -> None:
+    code = COMMAND.format(arguments=["run", "quickstart", "--dry-run"])
+    late = {"matplotlib", "pandas", "scipy.stats", "sklearn"}
+    assert not late & loaded(code)[1]
+
+
+def test_runs_are_planned_without_their_programs() -> None:
+    """Equinox and all kernels take half a second, which processes of runs take."""
+    code = READ.replace("read(", "found = read(")
+    code += "; from stalesim.simulator.studies import planned; planned(found)"
+    assert not {"equinox", "stalesim.simulator.engine.execute"} & loaded(code)[1]
+
+
 WORLD = """
 name: world
 seed: 1

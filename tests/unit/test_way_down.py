@@ -20,13 +20,15 @@ import pytest
 
 from stalesim import simulator
 from stalesim.simulator.catalogue.data.bundled import Digits
-from stalesim.simulator.engine import simulation
+from stalesim.simulator.engine import checking, simulation
 from stalesim.simulator.engine.of_run import set_up
 from stalesim.simulator.files import inputs
 from stalesim.simulator.scenario.study import Run
 from tests.support import SGD, Memory, scenario
 
-LEADS = ("stalesim.simulator.engine.simulation", "stalesim.simulator.engine.of_run")
+LEADS = tuple(
+    f"stalesim.simulator.engine.{name}" for name in ("checking", "of_run", "simulation")
+)
 """Modules that lead the way: they call one package after the other."""
 ASKED = ("capabilities", "scenario", "metrics", "inputs", "keys", "setup")
 """Questions to records, checks of files and the facts themselves are no stay."""
@@ -175,7 +177,7 @@ def test_a_walk_stays_in_few_files(name: str) -> None:
         later = files_of(lambda: set_up(run))
         setup = set_up(run)
         numerics = files_of(lambda: simulation._with_numerics(setup))
-        check = files_of(lambda: simulation.check(run))
+        check = files_of(lambda: checking.check(run))
     walks = first, later, numerics, check
     for walk, bound in zip(walks, most, strict=True):
         assert len(walk) <= bound, " ".join(walk)

@@ -316,8 +316,9 @@ class Results:
             )
 
     def _add_evaluation(self, point: EvaluationPoint, metrics: Metrics) -> None:
+        known = {name: metric(name) for name in metrics}
         arrays = {name: value for name, value in metrics.items() if np.ndim(value)}
-        labels = {n: v for n, v in arrays.items() if metric(n).each is Each.LABEL}
+        labels = {n: v for n, v in arrays.items() if known[n].each is Each.LABEL}
         each = {n: v for n, v in arrays.items() if n not in labels}
         self._add_each("labels", "label", point, labels)
         self._add_each("workers", "client", point, each)
@@ -334,7 +335,7 @@ class Results:
             "rounds": point.commits / of_round if of_round else float("nan"),
             "messages": uploads * (workload.upload_bytes > 0)
             + downloads * (workload.download_bytes > 0),
-            **{name: metric(name).mean(value) for name, value in metrics.items()},
+            **{name: known[name].mean(value) for name, value in metrics.items()},
         }
         of_run = {"run": np.full(1, self._run, np.int32)}
         arrays = {name: np.array([value]) for name, value in columns.items()}

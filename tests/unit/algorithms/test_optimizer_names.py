@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stalesim.simulator.engine.checking import check
 from stalesim.simulator.engine.optimizers import part
 from stalesim.simulator.engine.optimizers.part import DIRECTIONS, Direction
-from stalesim.simulator.engine.simulation import check
 from stalesim.simulator.parts.errors import UserError
 from stalesim.simulator.scenario.study import Run
 from tests.support import SGD, scenario

@@ -9,8 +9,9 @@ import pytest
 
 from stalesim.simulator import studies
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
+from stalesim.simulator.engine.checking import check
 from stalesim.simulator.engine.of_run import set_up
-from stalesim.simulator.engine.simulation import check, prepare
+from stalesim.simulator.engine.simulation import prepare
 from stalesim.simulator.files.timeline import NO_COMMIT
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import validated

@@ -267,6 +267,18 @@ def test_one_compilation_whatever_the_evaluation_points() -> None:
     assert execution._run._cache_size() == 1
 
 
+def test_a_step_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the shapes of its diagnostics and for the program of all rows."""
+    traced = []
+    checked = execution.checked
+    monkeypatch.setattr(
+        execution, "checked", lambda *of: traced.append(of) or checked(*of)
+    )
+    jax.clear_caches()
+    execute([prepared()])
+    assert len(traced) == 1
+
+
 @pytest.mark.parametrize("family", ALWAYS)
 def test_blocks_of_rows_are_rows_to_the_bit(family: str) -> None:
     run = prepared(*FAMILIES[family])

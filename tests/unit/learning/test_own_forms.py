@@ -316,6 +316,7 @@ def problem(loss: Any, y: np.ndarray) -> tuple[Any, Any]:
         model=SimpleNamespace(kind="python", build="own_here:model"),
         partition=SimpleNamespace(family="horizontal"),
         server=None,
+        own_functions=[UserFunction("own_loss:loss", "problem.loss")],
     )
     made = horizontal.build(
         data(y),

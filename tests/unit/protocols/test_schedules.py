@@ -77,7 +77,7 @@ def test_seconds_a_commit_are_order_statistics_of_each_stretch() -> None:
 
 @pytest.mark.slow
 def test_step_sizes_by_epochs_are_refused_where_commits_change_in_size() -> None:
-    from stalesim.simulator.engine.simulation import check  # which imports JAX
+    from stalesim.simulator.engine.checking import check
 
     changing = {"values": [1, 3], "commits": [4]}
     rule = {"kind": "piecewise", "values": [0.1, 0.01], "epochs": [2]}

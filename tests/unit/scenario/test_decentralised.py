@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from stalesim.simulator.engine.simulation import _row_stream, check
+from stalesim.simulator.engine.checking import check
+from stalesim.simulator.engine.simulation import _row_stream
 from stalesim.simulator.files.timeline import Kind
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stalesim.simulator.engine.simulation import check
+from stalesim.simulator.engine.checking import check
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.scenario.reading import loads
 from stalesim.simulator.scenario.study import expand
