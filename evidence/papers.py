@@ -33,7 +33,7 @@ PAPERS = {"VAFL": "vafl", "MAPA": "mapa", "FedBCD": "fedbcd", "A(DP)²SGD": "adp
 """Papers, and the names of their pages."""
 LACKING = {
     "FedBCD": "its CNNs were not yet run at their width, its other data are not public",
-    "A(DP)²SGD": "a pair of its runs takes hours of a GPU",
+    "A(DP)²SGD": "a pair of its runs takes hours of a GPU, or 92 of a core",
 }
 """Why a paper has few sentences that are decided."""
 Reading = tuple[tuple[str, str], ...]
