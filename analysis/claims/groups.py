@@ -11,7 +11,7 @@ from ..facts import Entry
 from .sequential import least
 
 
-class Groups:
+class ClaimedGroups:
     """The groups of runs of a study, each with a variant and swept values.
 
     Args:
@@ -38,9 +38,9 @@ class Groups:
         return self._groups.get(variant, [])
 
 
-def of_runs(runs: Sequence[Run]) -> Groups:
+def of_runs(runs: Sequence[Run]) -> ClaimedGroups:
     """Returns the groups of a scenario, by the runs of its first replicate."""
-    return Groups(
+    return ClaimedGroups(
         (run.variant, run.label, json.loads(json.dumps(run.parameters))) for run in runs
     )
 
@@ -78,7 +78,7 @@ def names_in(claim: Claim) -> tuple[str, ...]:
     return tuple(name for names in claim.variants().values() for name in names)
 
 
-def points(known: Groups, claim: Claim) -> list[tuple[str, ...]]:
+def points(known: ClaimedGroups, claim: Claim) -> list[tuple[str, ...]]:
     """Returns the groups that a claim is about: as named, or at each swept point.
 
     A variant that is not swept, or over fewer keys, is compared at every point of the
@@ -105,11 +105,11 @@ def points(known: Groups, claim: Claim) -> list[tuple[str, ...]]:
     return [groups for groups in matched if all(groups)]
 
 
-def _most_keys(known: Groups, groups: Sequence[str]) -> int:
+def _most_keys(known: ClaimedGroups, groups: Sequence[str]) -> int:
     return max((len(known.parameters(group)) for group in groups), default=0)
 
 
-def _matching(known: Groups, group: str, others: Sequence[str]) -> str:
+def _matching(known: ClaimedGroups, group: str, others: Sequence[str]) -> str:
     mine = known.parameters(group).items()
     same = (each for each in others if known.parameters(each).items() <= mine)
     return next(same, "")

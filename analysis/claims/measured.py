@@ -19,14 +19,14 @@ from ...simulator.parts.metrics import Metric, find, metric
 from ...simulator.scenario.claims import Claim, read
 from ..facts import Entry
 from ..frames import Study, runs
-from .groups import Groups
+from .groups import ClaimedGroups
 from .numbers import Frame, Numbers, final, final_frame, horizon
 
 OF_RUN = ["variant", "group", "parameters", "replicate", "stop"]
 """Columns that every run has, before its quantities."""
 
 
-class Measured(Groups):
+class Measured(ClaimedGroups):
     """The ended runs of a study, with the data that claims need.
 
     Args:
