@@ -1,6 +1,7 @@
 """Who is waited for: the last client of each round, and the seconds that it adds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,6 @@ import pandas as pd
 from ...simulator.files.study.jobs import jobs_of
 from ...simulator.parts.errors import StudyError
 from .. import clients
-from ..facts import Entry
 from ..frames import Study
 from .view import View, frame_of, view
 
@@ -84,7 +84,7 @@ def tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:
         yield f"{group}: a round takes {seconds:.3g} s; {without}", frame
 
 
-def _waits_for_all(run: Entry) -> bool:
+def _waits_for_all(run: Mapping[Any, Any]) -> bool:
     badly = any(run[outcome] for outcome in ENDS_BADLY)
     return not badly and run["APPLIED"] > run["commits"] > 0
 
