@@ -45,7 +45,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "seed": ("random seed", "rng"),
     "protocol.buffer_size": ("aggregation goal", "K"),
     "protocol.max_staleness": ("tau_max", "staleness threshold"),
-    "value": ("mean",),
+    "value": ("mean", "seconds"),
     "fed_avg": ("FedAvg", "federated averaging", "FedProx", "FedAvgM", "FedAdam"),
     "dense": ("fully connected", "feedforward", "multilayer perceptron"),
     "sgd": ("local SGD",),

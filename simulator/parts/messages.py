@@ -450,7 +450,7 @@ def _mapping(path: Path, value: object, entries: _Entries) -> str:
     """Returns how a mapping is written that stands in the place of a value."""
     key, models = path[-1] if path else "", entries.models(path)[1]
     tags = {_tag(model) for model in models}
-    if "law" in tags and isinstance(value, int | float):
+    if "law" in tags and isinstance(value, int | float | list):
         return f"write {key}: {{law: constant, value: {value}}}"
     if "law" in tags and isinstance(value, str) and not value.isidentifier():
         return (

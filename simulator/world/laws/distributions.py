@@ -41,6 +41,11 @@ from .usual import USUAL, Family, Usual
 
 PLACES = ("loc", "scale", "shift")
 """Parameters that are no shapes."""
+WRITTEN = {
+    "uniform": ("loc: low, scale: high - low", ("low", "high", "a", "b", "min", "max")),
+    "lognorm": ("s: sigma, scale: exp(mu)", ("mu", "sigma")),
+}
+"""How laws are written whose parameters have other names elsewhere, and these names."""
 RARE = 1e-9
 """Chance of a draw that cannot be made, up to which a law is accepted."""
 
@@ -82,6 +87,10 @@ class Scipy(Law):
             return data
         own = {"law", "loc", "scale", "mean", "shift"}
         for key, value in data.items():
+            if key in ("unit", "units"):
+                raise ValueError(
+                    f"must not have {key!r}, as times are seconds; remove it"
+                )
             if key != "law":
                 refuse_booleans(key, value)
         shapes = {key: value for key, value in data.items() if key not in own}
@@ -251,6 +260,10 @@ def check_names(law: Scipy, names: list[str], name: str) -> None:
             if given in ("rate", "lambda", "lam"):
                 other = "law: expon with " if law.law == "poisson" else ""
                 remedy = f"write {other}scale: 1/rate"
+            elif given in WRITTEN.get(law.law, ("", ""))[1]:
+                remedy = f"write {WRITTEN[law.law][0]}"
+            elif given == "shape" and names:
+                remedy = f"write {names[0]}"
             raise LocatedError(
                 f"{name}.{given} is not a parameter of the law {law.law!r}, which has "
                 f"{shapes} besides loc, scale and shift; {remedy}",

@@ -77,7 +77,8 @@ class Gossip(MixesModels, Protocol):
         if self.average == "pairwise" and self.is_directed:
             raise LocatedError(
                 f"graph must not be directed for pairwise averaging, got "
-                f"{tag(type(self.graph))!r}; take an undirected one, such as ring",
+                f"{tag(type(self.graph))!r}; take an undirected one, such as ring "
+                "or undirected_exponential",
                 ("graph", "kind"),
             )
         return self
