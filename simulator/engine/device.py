@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,7 @@ def products() -> str:
 
 def _version() -> tuple[int, ...]:
     """Returns the version of jaxlib, in numbers."""
-    from jaxlib.version import __version__  # metadata take ten times as long
-
-    parts = __version__.split(".")
+    parts = version("jaxlib").split(".")
     return tuple(int(part) for part in parts if part.isdecimal())
 
 
