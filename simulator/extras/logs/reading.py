@@ -150,10 +150,9 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
     """
     path = Path(log)
     table = LogTable(path)
-    if columns is None:
-        _rename(table)
-    elif columns:
+    if columns:
         _choose(table, columns)
+    _rename(table)
     if "client" in table.frame:
         nested = table.frame["client"].map(lambda name: not isinstance(name, Hashable))
         what = "must have a number or a name as client"
@@ -190,7 +189,13 @@ def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
                 f"but has {', '.join(known)}; {suggestion(name, known)}"
             )
     found = {here: table.frame[name] for here, name in columns.items()}
-    table.frame = table.frame[[]].assign(**found)
+    # Without its column round, a log of rounds would be one of another protocol.
+    own = {*NEEDED, *OPTIONAL, "seconds"}
+    named = own & {*table.frame} | {*columns}
+    words = (SYNONYMS[ours].split() for ours in SYNONYMS.keys() - named)
+    left = own.union(*words) - {*columns.values()} - {*columns}
+    more = [name for name in table.frame if name in left]
+    table.frame = table.frame[more].assign(**found)
 
 
 def _rename(table: LogTable) -> None:

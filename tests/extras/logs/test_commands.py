@@ -258,6 +258,19 @@ def test_others_columns_are_mapped(tmp_path: Path) -> None:
         columns_of("flower")
 
 
+def test_columns_that_are_not_mapped_are_still_read(tmp_path: Path) -> None:
+    """A round that was left out silently made a log of rounds asynchronous."""
+    log = tmp_path / "log.csv"
+    log.write_text("worker,round,t0,end\na,0,0,2\nb,0,0,4\na,1,4,5\nb,1,4,6\n")
+    with pytest.warns(StudyWarning, match="worker as client, end as arrived_time"):
+        read = read_log(log, columns_of("read_time=t0"))
+    assert read.in_rounds
+    assert (read.labels, read.times["arrived_time"].tolist()) == (
+        ["a", "b"],
+        [2, 4, 5, 6],
+    )
+
+
 def test_common_names_of_columns_are_read_and_said(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("worker,start,finished\na,0,2\nb,1,4\n")
