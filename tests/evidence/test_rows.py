@@ -247,7 +247,10 @@ def test_a_sentence_counts_once_at_the_papers_setting_with_content(
     assert cells[7] == said
 
 
-MAPAS_CNN = {"mapa/mnist_cnn_eps", "mapa/testbed_cnn", "mapa/usps_cnn_eps"}
+MAPAS_CNN = {
+    *("mapa/mnist_cnn_eps", "mapa/usps_cnn_eps", "mapa/testbed_cnn"),
+    "mapa/params_cnn",
+}
 """Deep models that a paper has, on its own data at its size."""
 
 
