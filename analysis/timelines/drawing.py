@@ -13,8 +13,7 @@ from matplotlib.text import Text
 
 from ...simulator.files.study import inward
 from ...simulator.files.study.jobs import job_pieces
-from ...simulator.files.summary import NO_JOBS
-from ...simulator.files.timeline import COMMITS, Jobs
+from ...simulator.files.timeline import COMMITS, some
 from ..facts import Entry, worded
 from ..figures import gantt, layout, style
 from ..figures.sweeps import is_wide
@@ -70,12 +69,8 @@ def _shown(study: Study, entry: Entry) -> pd.DataFrame:
     there = np.flatnonzero(np.isfinite(first))
     reads = pd.DataFrame({"client": there + 1, "read_time": first[there]})
     has_line = np.isin(np.arange(1, number + 1), gantt.lines(reads, number))
-    pieces = [
-        Jobs(*(column[has_line[jobs.client]] for column in jobs))
-        for jobs in job_pieces(study, run)
-    ]
-    found = map(np.concatenate, zip(*pieces, strict=True)) if pieces else NO_JOBS
-    return frame_of(Jobs(*found)).assign(run=run)
+    pieces = (some(jobs, has_line[jobs.client]) for _, jobs in job_pieces(study, run))
+    return frame_of(pieces).assign(run=run)
 
 
 def _commits(study: Study, run: int) -> pd.DataFrame:

@@ -31,7 +31,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from ...simulator.files.study import Categorical, is_summary
-from ...simulator.files.study.jobs import incidents_of, job_pieces
+from ...simulator.files.study.jobs import incident_pieces, job_pieces
 from ...simulator.files.summary import NO_JOBS, Summary
 from ...simulator.files.timeline import PAIRS, Outcome
 from .. import frames
@@ -77,10 +77,7 @@ def tally(study: Study, group_of: Mapping[str, pd.Series]) -> Counts:
         told = list(known["summary"])
         clients, ages = study.table("clients"), study.table("ages")
     else:
-        found = [
-            _counted(study, study.manifest["runs"][run], group_of.get(group))
-            for run, group in zip(known["run"], known["group"], strict=True)
-        ]
+        found = _counted(study, known, group_of)
         told = [summary.entry() for summary in found]
         of_run = list(zip(found, known["run"], known["virtual_s"], strict=True))
         clients = pd.concat(
@@ -96,24 +93,37 @@ def tally(study: Study, group_of: Mapping[str, pd.Series]) -> Counts:
     return runs, ages.reset_index(drop=True), clients.reset_index(drop=True)
 
 
-def _counted(study: Study, entry: Entry, names: pd.Series | None) -> Summary:
-    """Returns the statistics of a recorded run, read a file at a time."""
+def _counted(
+    study: Study, known: pd.DataFrame, group_of: Mapping[str, pd.Series]
+) -> list[Summary]:
+    """Returns the statistics of recorded runs, whose files are read one at a time."""
+    found = {
+        run: _summary(study.manifest["runs"][run], group_of.get(group))
+        for run, group in zip(known["run"], known["group"], strict=True)
+    }
+    rest = found
+    while rest:
+        for run, incidents in incident_pieces(study):
+            if run in rest:
+                rest[run].count(NO_JOBS, incidents)
+        for run, jobs in job_pieces(study):
+            if run in rest:
+                rest[run].count(jobs)
+        again = {run: summary.again() for run, summary in rest.items()}
+        rest = {run: summary for run, summary in again.items() if summary is not None}
+        found |= rest
+    for run, summary in found.items():
+        summary.finish(study.manifest["runs"][run]["virtual_s"])
+    return list(found.values())
+
+
+def _summary(entry: Entry, names: pd.Series | None) -> Summary:
     number, groups = entry["num_clients"], None
     if names is not None:
         codes, words = pd.factorize(names.reindex(np.arange(1, number + 1)))
         groups = Categorical(codes.astype(np.int32), tuple(words))
     in_flight = entry.get("in_flight") or number  # unknown in some imported logs
-    at_once = entry.get("commits_at_once", 1)
-    found = Summary(number, in_flight, at_once, groups)
-    while True:
-        found.count(NO_JOBS, incidents_of(study, entry["run"]))
-        for jobs in job_pieces(study, entry["run"]):
-            found.count(jobs)
-        if (again := found.again()) is None:
-            break
-        found = again
-    found.finish(entry["virtual_s"])
-    return found
+    return Summary(number, in_flight, entry.get("commits_at_once", 1), groups)
 
 
 def _frame(columns: Mapping[str, np.ndarray | Categorical]) -> pd.DataFrame:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...simulator.files.study.jobs import jobs_of
+from ...simulator.files.study.jobs import job_pieces
+from ...simulator.files.timeline import Jobs
 from ...simulator.parts.errors import StudyError
 from .. import clients
 from ..frames import Study
@@ -40,11 +41,16 @@ def stragglers(study: Study | View) -> pd.DataFrame:
             "stragglers need jobs, and of these statistics alone were kept"
         )
     stale = set(ages.loc[ages["staleness"] > 0, "run"])
-    found = [
-        _of_run(frame_of(jobs_of(seen.study, run["run"]))).assign(group=run["group"])
+    waits = [
+        run["run"] not in stale and _waits_for_all(run)
         for run in runs.to_dict("records")
-        if run["run"] not in stale and _waits_for_all(run)
     ]
+    groups = dict(runs.loc[waits, ["run", "group"]].itertuples(index=False))
+    pieces: dict[int, list[Jobs]] = {run: [] for run in groups}
+    for run, jobs in job_pieces(seen.study) if groups else ():
+        if run in pieces:
+            pieces[run].append(jobs)
+    found = [_of_run(frame_of(pieces[run])).assign(group=groups[run]) for run in groups]
     if not found:
         raise StudyError(
             "stragglers need rounds that wait for everyone, and this study has none; "

@@ -1,5 +1,6 @@
 """A timeline with the frames of its tables and figures, made once."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 
 from ...simulator.files.study import StudyError, is_summary
 from ...simulator.files.study.jobs import KINDS, OUTCOMES, incidents_of, jobs_of
+from ...simulator.files.summary import NO_JOBS
 from ...simulator.files.timeline import Jobs
 from ...simulator.world.expenses import seconds
 from .. import clients, facts, frames
@@ -100,8 +102,9 @@ class View:
         return clients.of_run(self.study, self.entry(group)["run"])
 
 
-def frame_of(jobs: Jobs) -> pd.DataFrame:
+def frame_of(pieces: Iterable[Jobs]) -> pd.DataFrame:
     """Returns jobs as rows, with clients from 1, and kinds and outcomes as words."""
+    jobs = Jobs(*map(np.concatenate, zip(NO_JOBS, *pieces, strict=True)))
     kinds, outcomes = np.array(KINDS, object), np.array(OUTCOMES, object)
     columns = jobs._asdict() | {
         "client": jobs.client + 1,

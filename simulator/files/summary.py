@@ -19,12 +19,13 @@ from .timeline import (
     Incidents,
     Jobs,
     Outcome,
+    some,
     staleness,
 )
 
 UNDER_WAY = (Outcome.IN_FLIGHT, Outcome.BUFFERED)
 """Outcomes of jobs that outlast their run."""
-NO_JOBS = Jobs(*(np.zeros(0) for _ in Jobs._fields))
+NO_JOBS = Jobs(*(np.zeros(0, np.int64) for _ in Jobs._fields))
 """None at all."""
 Until = Float[np.ndarray, " _"]
 """An instant, virtual seconds, or none."""
@@ -65,7 +66,7 @@ class Start:
         early = work & (jobs.read_time <= self._last)
         if not early.any():
             return
-        mine = Jobs(*(column[early] for column in jobs))
+        mine = some(jobs, early)
         order = np.argsort(mine.read_time, kind="stable")
         # Into their places: selection among a million equal reads takes far longer.
         where = np.searchsorted(self._read, mine.read_time[order])
@@ -131,10 +132,11 @@ class Counts:
         _add(self.ages, client, age)
         _add(self.waiting, client, waiting)
         _add(self.queued, client, queued)
-        self.waits += int((~np.isnan(waiting)).sum())
-        self.queues += int((~np.isnan(queued)).sum())
-        self.waited_s += float(np.nansum(waiting))
-        self.queued_s += float(np.nansum(queued))
+        waited, was_queued = waiting[~np.isnan(waiting)], queued[~np.isnan(queued)]
+        self.waits += waited.size
+        self.queues += was_queued.size
+        self.waited_s += float(waited.sum())
+        self.queued_s += float(was_queued.sum())
         self.made = max(self.made, int(commit.max()))
         self.latest_s = max(self.latest_s, float(applied_s.max()))
         size = self.counts.shape[1]
@@ -221,22 +223,22 @@ class Summary:
         if self._start is not None:
             self._start.add(jobs, work)
             self._move(self._start.over)
-        applied = _some(jobs, work & (jobs.outcome == Outcome.APPLIED))
+        applied = some(jobs, work & (jobs.outcome == Outcome.APPLIED))
         self._contribute(applied)
         _add(self._jobs, jobs.client)
         _add(self._uploads, jobs.client, jobs.uploads)
         whose = incidents.client
         _add(self._incidents, whose[whose != NO_WORKER])
         self._missed += int(np.count_nonzero(whose == NO_WORKER))
-        own = _some(jobs, work)
+        own = some(jobs, work)
         _add(self._outcomes, own.outcome)
         moments = np.concatenate([until, applied.applied_time])
         self._latest = max(self._latest, moments.max(initial=0))
         own = _joined(self._computing, own)
         computed = own.computed_time <= self._latest
         computed |= np.isnan(own.computed_time) & (own.outcome != Outcome.IN_FLIGHT)
-        self._computing = _some(own, ~computed)
-        done = _some(own, computed)
+        self._computing = some(own, ~computed)
+        done = some(own, computed)
         self._compute(done, done.computed_time)
 
     def finish(self, virtual_s: float) -> None:
@@ -325,8 +327,8 @@ class Summary:
 
     def _contribute(self, applied: Jobs) -> None:
         after = applied.applied_time > self.over
-        self._count(self.later, _some(applied, after))
-        self._count(self.of_start, _some(applied, ~after))
+        self._count(self.later, some(applied, after))
+        self._count(self.of_start, some(applied, ~after))
 
     def _count(self, part: Counts, jobs: Jobs) -> None:
         if not jobs.client.size:
@@ -345,10 +347,6 @@ class Summary:
         _add(self.later.busy, jobs.client, later)
         if (rest := whole - later).any():
             _add(self.of_start.busy, jobs.client, rest)
-
-
-def _some(jobs: Jobs, mask: Bool[np.ndarray, " J"]) -> Jobs:
-    return jobs if mask.all() else Jobs(*(column[mask] for column in jobs))
 
 
 def _joined(first: Jobs, second: Jobs) -> Jobs:

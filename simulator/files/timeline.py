@@ -9,7 +9,7 @@ jobs-in-flight + 1 registers, and a reader finds exactly the recorded version.
 """
 
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -256,6 +256,14 @@ class Incidents(NamedTuple):
     client: Int[np.ndarray, " I"]
     incident: Int[np.ndarray, " I"]
     messages: Int[np.ndarray, " I"]
+
+
+Columns = TypeVar("Columns", Jobs, Incidents)
+
+
+def some(columns: Columns, mask: Bool[np.ndarray, " n"]) -> Columns:
+    """Returns the jobs or incidents of a mask, without a copy if it is all of them."""
+    return columns if mask.all() else type(columns)(*(each[mask] for each in columns))
 
 
 NO_INCIDENTS = Incidents(np.zeros(0), *(np.zeros(0, np.int32) for _ in range(3)))

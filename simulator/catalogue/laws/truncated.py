@@ -51,7 +51,7 @@ class Clipped(Truncated):
     has them; `truncated` draws from what is within the bounds instead.
     """
 
-    law: Literal["clipped"] = "clipped"  # type: ignore[assignment]
+    law: Literal["clipped"] = "clipped"  # pyright: ignore
 
     def make(self, population: Population) -> DurationSampler:
         return ClippedSampler(self, population)

@@ -7,7 +7,7 @@ client's own sendings and requests, because a replay has other sizes and another
 protocol.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from ..job_steps import JobSteps
-from ..timeline import Incident, Incidents, Jobs, Outcome
+from ..timeline import Columns, Incident, Incidents, Jobs, Outcome, some
 from .columns import COLUMNS, inward
 from .study import Study
 from .writing import Categorical
@@ -143,10 +143,27 @@ def jobs_of(study: Study, run: int | None = None) -> Jobs:
     return _jobs(arrays(study, "jobs", run))
 
 
-def job_pieces(study: Study, run: int) -> Iterator[Jobs]:
-    """Yields the jobs of `jobs_of` a file at a time."""
-    for piece in study.pieces("jobs", run):
-        yield _jobs(_plain(piece, "jobs"))
+def job_pieces(study: Study, run: int | None = None) -> Iterator[tuple[int, Jobs]]:
+    """Yields a run and some of its jobs, in order; each file is read once for all."""
+    return _by_run(study, "jobs", run, _jobs)
+
+
+def incident_pieces(study: Study) -> Iterator[tuple[int, Incidents]]:
+    """Yields a run and some of its incidents, in order, likewise."""
+    return _by_run(study, "incidents", None, _incidents)
+
+
+def _by_run(
+    study: Study,
+    table: str,
+    run: int | None,
+    made: Callable[[dict[str, np.ndarray]], Columns],
+) -> Iterator[tuple[int, Columns]]:
+    for piece in study.pieces(table, run):
+        columns = _plain(piece, table)
+        found, runs = made(columns), columns["run"]
+        for each in np.unique(runs).tolist():
+            yield each, some(found, runs == each)
 
 
 def _jobs(columns: dict[str, np.ndarray]) -> Jobs:
@@ -172,7 +189,10 @@ def job_steps_of(study: Study, run: int, num_clients: int) -> JobSteps | None:
 
 def incidents_of(study: Study, run: int | None = None) -> Incidents:
     """Returns the incidents of a run, or of all, in order."""
-    columns = arrays(study, "incidents", run)
+    return _incidents(arrays(study, "incidents", run))
+
+
+def _incidents(columns: dict[str, np.ndarray]) -> Incidents:
     columns["incident"] = numbers(columns["incident"], Incident)
     return Incidents(**{name: columns[name] for name in Incidents._fields})
 
