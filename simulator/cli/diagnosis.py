@@ -13,7 +13,7 @@ MISSING = "not installed"
 
 def show_machine() -> None:
     """Shows versions, devices, processors, memory and the cache folder."""
-    from ..files.reading.archive import cache_folder
+    from ..files.cache import cache_folder
 
     rows = {
         "stalesim": version_of("stalesim"),
@@ -28,6 +28,15 @@ def show_machine() -> None:
     width = max(map(len, rows)) + 2
     for name, value in rows.items():
         out.say(f"{name:{width}}{value}")
+
+
+def clear_cache() -> None:
+    """Removes the compiled programs that are kept, and says how many bytes they had."""
+    from ..files import cache
+
+    removed = cache.shorten(0) / 2**20
+    where = cache.programs() or "STALESIM_CACHE is off"
+    out.say(f"Removed {removed:.1f} MiB of compiled programs: {where}")
 
 
 def version_of(name: str) -> str:

@@ -267,11 +267,24 @@ def calibrate(
 
 
 @app.command(rich_help_panel="Set-up")
-def doctor() -> None:
+def doctor(
+    *,
+    clear_cache: Annotated[
+        bool,
+        typer.Option(
+            "--clear-cache",
+            metavar="",
+            help="Remove compiled programs, which are then compiled again",
+        ),
+    ] = False,
+) -> None:
     """Show versions, devices, processors, memory and cache folder."""
     from . import diagnosis
 
-    diagnosis.show_machine()
+    if clear_cache:
+        diagnosis.clear_cache()
+    else:
+        diagnosis.show_machine()
 
 
 @app.command(rich_help_panel="Scenarios")

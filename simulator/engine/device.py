@@ -6,6 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ..files import cache
+
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 """With more threads a run burns twice the processor time for the same wall time."""
 NUM_THREADS = "NPROC"
@@ -98,29 +100,20 @@ def _version() -> tuple[int, ...]:
     return tuple(int(part) for part in parts if part.isdecimal())
 
 
-def cache_folder() -> Path | None:
-    """Returns where compiled programs are kept, or None if that is switched off.
-
-    The environment variable `STALESIM_CACHE` names another folder, or is `off`.
-    """
-    import platformdirs
-
-    chosen = os.environ.get("STALESIM_CACHE")
-    if chosen in ("", "off"):
-        return None
-    return Path(chosen or platformdirs.user_cache_dir("stalesim")) / "compiled"
-
-
 def use_cache() -> None:
     """Keeps compiled programs between processes, where a folder can be written.
 
-    A folder that the user has named to JAX stays.
+    A folder that the user has named to JAX stays. The oldest programs go once they are
+    too many.
     """
     import jax
 
-    folder = cache_folder()
+    folder = cache.programs()
     if folder is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
+    if jax.config.jax_compilation_cache_dir == str(folder):
+        return
+    cache.shorten()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

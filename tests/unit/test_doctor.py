@@ -28,3 +28,13 @@ def test_a_compiler_that_is_wrong_is_named(monkeypatch) -> None:
     done = CliRunner().invoke(app, ["doctor"])
     assert done.exit_code == 0, done.output
     assert "compiled wrongly: XLA_FLAGS must contain" in done.output
+
+
+def test_compiled_programs_are_removed(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("STALESIM_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "compiled").mkdir()
+    (tmp_path / "compiled" / "program").write_bytes(bytes(2**21))
+    done = CliRunner().invoke(app, ["doctor", "--clear-cache"])
+    assert done.output.startswith("Removed 2.0 MiB of compiled programs")
+    assert not any((tmp_path / "compiled").iterdir())

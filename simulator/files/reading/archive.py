@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-import platformdirs
 
 from ...parts.errors import DataError
+from ..cache import cache_folder
 from . import archive, files
 
 Arrays = dict[str, np.ndarray]
@@ -145,19 +145,7 @@ def _tarred(content: bytes) -> Iterator[tuple[str, bytes]]:
                 yield one.name, file.read()
 
 
-FOLDER = "STALESIM_CACHE"
-"""Environment variable that names the cache folder; empty or `off` for no cache."""
 DIGEST = "digest"
-
-
-def cache_folder() -> Path | None:
-    """Returns the cache folder, `None` where the user wants no cache."""
-    named = os.environ.get(FOLDER)
-    if named is None:
-        return Path(platformdirs.user_cache_dir("stalesim"))
-    if named.strip().lower() in ("", "off"):
-        return None
-    return Path(named).expanduser()
 
 
 def cached(name: str, make: Callable[[], Arrays]) -> Arrays:

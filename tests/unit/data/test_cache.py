@@ -1,12 +1,15 @@
 """The cache: never decides a result, whatever happens to its files."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stalesim.simulator.files.reading.archive import cache_folder, cached
+from stalesim.simulator.files import cache
+from stalesim.simulator.files.cache import cache_folder
+from stalesim.simulator.files.reading.archive import cached
 
 X = np.arange(12).reshape(3, 4)
 ARRAYS = {"x": X, "y": np.array([0, 1, 2], np.uint8)}
@@ -110,3 +113,22 @@ def test_failed_rename_leaves_nothing_behind(
     monkeypatch.setattr(Path, "replace", full)
     assert same(cached("set-1", Maker()))
     assert list(folder.iterdir()) == []
+
+
+def test_oldest_programs_go_and_nothing_else(folder: Path) -> None:
+    (folder / "compiled").mkdir(parents=True)
+    for age, name in enumerate("abcd"):
+        path = folder / "compiled" / name
+        path.write_bytes(bytes(100))
+        os.utime(path, (1e9 - age, 1e9 - age))
+    cached("set-1", Maker())
+    assert cache.shorten(250) == 200
+    assert sorted(path.name for path in cache.programs().iterdir()) == ["a", "b"]
+    assert cache.shorten(0) == 200
+    assert [path.name for path in folder.glob("*.npz")] == ["set-1.npz"]
+
+
+def test_no_cache_has_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALESIM_CACHE", "off")
+    assert cache.programs() is None
+    assert cache.shorten(0) == 0
