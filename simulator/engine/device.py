@@ -119,7 +119,8 @@ def use_cache() -> None:
     except OSError:
         return  # the programs are compiled again, which only costs time
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    # A study has some 25 small programs, which take a second in each process.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 

@@ -166,6 +166,8 @@ class Runner:
 
     def _dispatch(self) -> _Buffer | None:
         """Fills a buffer, starts its execution and does not wait for it."""
+        if not any(map(self._lives, range(len(self._feeds)))):
+            return None
         runs = len(self._feeds) if self._program.batched else None
         runs = None if self._program.shared else runs
         events = null_events(self._length, self._width, self._samples, runs)
@@ -192,8 +194,6 @@ class Runner:
                 self._pending.clear()
             segments.append(_Call(at, at + longest, points, tuple(probed)))
             at += longest
-        if not segments:
-            return None
         if self._answer_log is None:
             return self._execute(events, placed, segments)
         length = next((few for few in FEW if few >= at), self._length)
