@@ -1,5 +1,7 @@
 """The program `stalesim`: its commands, and how it ends."""
 
+import atexit
+import gc
 import re
 import signal
 import sys
@@ -43,6 +45,7 @@ USER_ERROR = 2
 
 def main() -> None:
     """Runs the command line; a user's mistake is a line and exit status 2."""
+    atexit.register(gc.freeze)  # searching all objects for garbage takes 0.6 s at exit
     console.accept_any_text()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, console.interrupt)
