@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from ..figures import style
-from ..figures.files import axis_labels
+from ..figures.files import axis_labels, lay_out
 
 MOST_BYTES = 600_000
 """Most bytes of a drawing; one with more lines than that is shown as dots."""
@@ -26,6 +26,7 @@ def picture(name: str, figure: Figure, caption: str) -> dict[str, str | int]:
     file = io.BytesIO()
     undated: dict = {"Date": None, "Creator": None}
     with style.context(), mpl.rc_context({"svg.hashsalt": SALT}):
+        lay_out(figure)
         figure.savefig(file, format="svg", metadata=undated)
     kind = "svg+xml"
     if len(file.getvalue()) > MOST_BYTES:
