@@ -57,11 +57,16 @@ class Host(Program):
         parts = self.kernel, self.problem
         carry = _settled(self.kernel, carry)
         own: Any = {k: infos.pop(k) for k in self._work.names if k in infos}
+        inputs: Any = None
         for row in range(first, last):
             at = np.int32(row)
-            carry, inputs = _opened(*parts, carry, on_device, at)
+            if inputs is None:
+                carry, inputs = _opened(*parts, carry, on_device, at)
             made, numbers = self._made(row_of(rows, row), *map(np.asarray, inputs))
-            carry, infos = _applied(*parts, carry, on_device, at, made, infos)
+            if row + 1 < last:
+                carry, infos, inputs = _next(*parts, carry, on_device, at, made, infos)
+            else:
+                carry, infos = _applied(*parts, carry, on_device, at, made, infos)
             for name, number in numbers.items():
                 empty = np.zeros(len(rows.version))
                 own.setdefault(name, empty)[row] = number
@@ -156,3 +161,21 @@ def _applying(
 
 
 _applied = jax.jit(_applying, donate_argnums=(2, 6))
+
+
+def _going_on(
+    kernel: Divided,
+    problem: DeviceProblem,
+    carry: Carry,
+    events: Event,
+    row: Int[Array, ""],
+    made: tuple[Array, Array],
+    infos: Info,
+) -> tuple[Carry, Info, tuple[Array, Array]]:
+    """Executes a row that is opened, and opens the next: one call of a program."""
+    carry, infos = _applying(kernel, problem, carry, events, row, made, infos)
+    carry, inputs = _opening(kernel, problem, carry, events, row + 1)
+    return carry, infos, inputs
+
+
+_next = jax.jit(_going_on, donate_argnums=(2, 6))

@@ -51,15 +51,16 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
         Raises:
             ValueError: The module keeps numbers of its own from job to job.
         """
-        module = self._holding(weights)
+        module, parameters, buffers = self._holding(weights)
         # `torch.manual_seed` keeps a traceback for each device that has not been used.
         torch.default_generator.manual_seed(rows.seed)
         module.train()
-        before = [(b, b._version) for b in module.buffers()]
-        step = self.optimizer and self.optimizer(module.parameters())
+        before = [(id(buffer), buffer._version) for buffer in buffers]
+        step = self.optimizer and self.optimizer(parameters)
         total, losses = torch.zeros(weights.size, dtype=_dtype(weights)), []
         for batch in rows:
-            module.zero_grad()
+            for p in parameters:
+                p.grad = None
             x, y = _tensor(batch.x, weights), _tensor(batch.y, weights)
             loss = self.loss(module(x), y)
             loss.backward()
@@ -70,12 +71,12 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
             with torch.no_grad():
                 ways = [
                     torch.zeros_like(p) if p.grad is None else p.grad
-                    for p in module.parameters()
+                    for p in parameters
                 ]
                 total += vectors.parameters_to_vector(ways)
-                for p, way in zip(module.parameters(), ways, strict=True):
+                for p, way in zip(parameters, ways, strict=True):
                     p -= rows.step_size * way
-        if [(b, b._version) for b in module.buffers()] != before:
+        if [(id(buffer), buffer._version) for buffer in module.buffers()] != before:
             raise ValueError(
                 "its buffers changed in training, as those of BatchNorm do, and would "
                 "go from client to client; normalise layers or groups"
@@ -107,7 +108,7 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
         self, weights: Float[np.ndarray, " P"], test: RowBatch
     ) -> dict[str, float]:
         """Returns `test_loss`, and of classes `test_accuracy`."""
-        module, y = self._holding(weights), _tensor(test.y, weights)
+        (module, *_), y = self._holding(weights), _tensor(test.y, weights)
         module.eval()
         pieces = [slice(i, i + TESTED) for i in range(0, len(y), TESTED)]
         with torch.no_grad():
@@ -120,20 +121,20 @@ class worker(NamedTuple):  # noqa: N801 (called like a function)
             found["test_accuracy"] = right.mean().item()
         return found
 
-    def _holding(self, weights: Float[np.ndarray, " P"]) -> Any:
-        module = _made(self.module, _dtype(weights))
-        vectors.vector_to_parameters(
-            torch.from_numpy(weights.copy()), module.parameters()
-        )
-        return module
+    def _holding(self, weights: Float[np.ndarray, " P"]) -> tuple[Any, list, list]:
+        """Returns the module with these weights, its parameters and its buffers."""
+        module, parameters, buffers = _made(self.module, _dtype(weights))
+        vectors.vector_to_parameters(torch.from_numpy(weights.copy()), parameters)
+        return module, parameters, buffers
 
 
 @lru_cache(maxsize=4)
-def _made(module: Callable[[], Any], dtype: object) -> Any:
+def _made(module: Callable[[], Any], dtype: object) -> tuple[Any, list, list]:
     """Returns the module that all jobs of a process work with, on one thread."""
     # Runs share the cores, and sums of several threads differ in last digits.
     torch.set_num_threads(1)
-    return module().to(dtype)
+    made = module().to(dtype)
+    return made, [*made.parameters()], [*made.buffers()]  # listing them takes long
 
 
 def _weights(module: Any) -> Any:
