@@ -1,25 +1,21 @@
-"""Everything that is to be measured on a GPU, in 40 minutes.
+"""Everything that is to be measured on a GPU, in 14 minutes, by its worth.
 
-    python benchmarks/gpu.py                        # all tables, the dearest last
-    python benchmarks/gpu.py rows repeats           # some of them
-    python benchmarks/gpu.py --quick                # tiny sizes, on a CPU, two minutes
+    python benchmarks/gpu.py                        # all, in order
+    python benchmarks/gpu.py rows together          # some of it
+    python benchmarks/gpu.py --quick                # tiny sizes, on a CPU
 
-Each table is written to a file of its own (--out, default `gpu/`) as soon as it is
-measured, so that a machine that is taken away leaves the others. A table that would
-begin after --minutes is left out, in words. Times are wall times, least of some
-repeats, and on a CPU processor time; compilation is not in them. Processes that a table
-needs, for flags that are read once, this script starts.
+Each part is written to a file of its own (--out, default `gpu/`) as soon as it is
+measured, so that a machine that is taken away leaves the others. One that would begin
+after --minutes is left out, in words. `fedbcd` is a study whose folder the next loan
+continues. Times are wall times, least of some repeats, and on a CPU processor time;
+compilation is not in them.
 """
 
 import argparse
-import hashlib
-import json
 import os
-import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -38,26 +34,31 @@ import hand_written
 
 from stalesim.simulator.engine import client_work, simulation
 from stalesim.simulator.engine.execute import Program, null_events, put
-from stalesim.simulator.engine.execute import _run as run_rows
 from stalesim.simulator.engine.simulation import Prepared
-from stalesim.simulator.engine.waves import Waves
+from stalesim.simulator.scenario.reading import read
 from stalesim.simulator.scenario.scenario import Scenario
-from stalesim.simulator.scenario.study import Run
+from stalesim.simulator.scenario.study import Run, expand
 
 REPEATS = 3
 LINEAR: dict[str, Any] = {"kind": "linear"}
 DENSE: dict[str, Any] = {"kind": "dense", "hidden": [128, 64]}
 CNN: dict[str, Any] = {"kind": "deep_cnn", "channels": [32, 32, 64, 64]}
-IMAGES: dict[str, Any] = {
-    "kind": "synthetic_images",
-    "side": 32,
-    "channels": 3,
-    "num_samples": 6_000,
+MODELS = {
+    "784-10": LINEAR,
+    "784-128-64-10": DENSE,
+    "four convolutions": CNN,
+    "1,000 hidden": {"kind": "dense", "hidden": [1000, 1000]},
 }
-RESNET: dict[str, Any] = {"kind": "cifar_net", "name": "resnet18"}
-TINY: dict[str, Any] = {"kind": "deep_cnn", "channels": [4, 4]}
-STARTED = re.compile(r"\s(fusion|custom-call|dot|call|copy|[\w-]*scatter|while)\(")
-"""Instructions of a compiled loop that are a kernel, or several, of their own."""
+FEDBCD = "scenarios/fedbcd/mnist_cnn.yaml"
+WIDE = (
+    "problem.model.channels=[64, 64]",
+    "problem.model.dense=256",
+    "stop.target.test_auc=0.997",
+    "stop.rounds=2000",
+    "replicates=8",
+)
+"""The paper's widths and AUC, and replicates that decide four claims."""
+TABLE_1 = "scenarios/adp2sgd/table1_full.yaml"
 
 
 class Size(NamedTuple):
@@ -66,21 +67,25 @@ class Size(NamedTuple):
     Attributes:
         rows: Rows of a buffer.
         runs: Numbers of runs that are executed together.
-        network: Network of gossip, for CIFAR-10.
-        batch: Its batch.
-        workers: Its workers.
-        convolutions: Network of all else.
+        network: Of table 1.
+        steps: Its steps.
+        study: Entries of FedBCD's study.
+        of_table_1: Entries of table 1's.
     """
 
     rows: int = 4096
-    runs: tuple[int, ...] = (1, 8, 64, 512, 1024)
-    network: dict[str, Any] = RESNET
-    batch: int = 32
-    workers: int = 8
-    convolutions: dict[str, Any] = CNN
+    runs: tuple[int, ...] = (1, 64, 256, 1024)
+    network: str = "resnet18"
+    steps: int = 500
+    study: tuple[str, ...] = WIDE
+    of_table_1: tuple[str, ...] = ()
 
 
-QUICK = Size(64, (1, 4), TINY, 4, 2, TINY)
+SMALL = (
+    "problem.data={kind: synthetic_images, side: 32, channels: 3, num_samples: 640}",
+    "algorithm.batch_size=2",
+)
+QUICK = Size(64, (1, 4), "shufflenet_v2", 4, ("stop.rounds=2", "replicates=1"), SMALL)
 Row = tuple[Any, ...]
 
 
@@ -90,10 +95,10 @@ def clock() -> float:
     return time.process_time() if on_cpu else time.perf_counter()
 
 
-def best(work: Callable[[], Any]) -> float:
+def best(work: Callable[[], Any], repeats: int = REPEATS) -> float:
     """Returns the least time of some repeats, without the first, which compiles."""
     times = []
-    for _ in range(REPEATS + 1):
+    for _ in range(repeats + 1):
         started = clock()
         jax.block_until_ready(work())
         times.append(clock() - started)
@@ -118,23 +123,6 @@ def setting(model: dict[str, Any], rows: int, **changes: Any) -> Scenario:
     return Scenario.model_validate(tree | changes)
 
 
-def gossip(size: Size, network: dict[str, Any]) -> Scenario:
-    """Returns A(DP)2SGD's setting: a network for images of 32x32 pixels, gossip."""
-    problem = {
-        "data": IMAGES,
-        "partition": {"kind": "iid", "clients": size.workers},
-        "model": network,
-    }
-    return setting(
-        {},
-        2 * size.workers,
-        problem=problem,
-        clients={"compute": {"law": "constant", "value": 1}},
-        protocol={"kind": "gossip", "initiator": "every"},
-        algorithm={"kind": "psgd", "step_size": 0.1, "batch": size.batch},
-    )
-
-
 def prepared(config: Scenario, seed: int = 1) -> Prepared:
     return simulation.prepare(Run(0, "", {}, 0, seed, config))
 
@@ -144,18 +132,18 @@ class BlockRows:
 
     Args:
         runs: Runs of one structure; several are executed together.
-        program: What executes them; by default rows one after the other.
+        most: Rows of the buffer, at most.
     """
 
-    def __init__(self, runs: list[Prepared], program: Program | None = None) -> None:
+    def __init__(self, runs: list[Prepared], most: int = 4096) -> None:
         mode = "compiled" if len(runs) == 1 else "batched"
         first = runs[0]
-        self.program = program or simulation._program(runs, mode)
+        self.program: Program = simulation._program(runs, mode)
         fed = []
         for run in runs:
-            feed = simulation._row_stream(run, 4096)
+            feed = simulation._row_stream(run, most)
             feed.next(1)
-            fed.append(feed.next(4096))
+            fed.append(feed.next(most))
         self.length = max(piece.rows.time.size for piece in fed)
         copies = None if len(runs) == 1 else len(runs)
         events = null_events(self.length, first.timeline.width, first.samples, copies)
@@ -175,35 +163,56 @@ class BlockRows:
         self.held = [*self.program.run(carry, self.events, 0, self.length, infos)]
         return self.held
 
-    def loss(self) -> np.ndarray:
-        """Returns the losses of the buffer's rows, without places beyond them."""
-        return np.asarray(self.held[1]["loss"])[..., : self.length]
-
 
 def micros(rows: BlockRows) -> float:
     """Returns microseconds a row."""
     return best(rows) / rows.length * 1e6
 
 
+def fedbcd(size: Size, out: Path, minutes: float) -> tuple[Row, list[Row]]:
+    """FedBCD's MNIST-CNN at the paper's width: a study, continued if it is there."""
+    folder = out / "fedbcd"
+    entries = [part for entry in size.study for part in ("-s", entry)]
+    command = [sys.executable, "-m", "stalesim"]
+    begin = [*command, "run", FEDBCD, *entries, "-j", "1", "--no-plots", "-o", folder]
+    there = (folder / "manifest.json").exists()
+    done = [*command, "resume", folder, "-j", "1", "--no-plots"] if there else begin
+    try:
+        subprocess.run(done, timeout=minutes * 60, check=True)
+        ended = "complete"
+    except subprocess.TimeoutExpired:
+        ended = f"stopped after {minutes:g} minutes; give the folder to the next loan"
+    return ("study", "ended"), [(folder.name, ended)]
+
+
+def table_1(size: Size) -> tuple[Row, list[Row]]:
+    """A(DP)2SGD's ResNet-18 at the published setting: ms of a step, hours of a pair."""
+    changes = ["evaluate.every.epochs=300", *size.of_table_1]
+    runs = expand(read(Path(TABLE_1), changes))
+    [run] = [each for each in runs if each.label == f"adp-small, name={size.network}"]
+    rows = BlockRows([simulation.prepare(run)], size.steps)
+    each = best(rows, 1) / rows.length
+    pair = 2 * 300 * 50_000 / 256 * each / 3600
+    return ("ms a step", "hours of a pair"), [(each * 1e3, pair)]
+
+
 def against_loops(size: Size) -> tuple[Row, list[Row]]:
-    """Rows against a loop of NumPy and one of jitted calls, us a row."""
-    run = prepared(setting(LINEAR, size.rows))
-    engine = micros(rows := BlockRows([run]))
-    x = np.asarray(run.problem.x)[:, :784]
-    x, y = np.ascontiguousarray(x), np.asarray(run.problem.y)
-    count = rows.length
-    started = time.process_time()
-    hand_written.asynchronous_sgd(x, y, 10, count, 32, 0.1, 1, 1024)
-    loop = (time.process_time() - started) / count * 1e6
-    found: list[Row] = [
-        ("SGD, 784-10", engine, loop, jitted(run, count, 32) / count * 1e6)
-    ]
-    run = prepared(setting(DENSE, size.rows))
-    engine = micros(rows := BlockRows([run]))
-    found.append(
-        ("SGD, 784-128-64-10", engine, "", jitted(run, count, 32) / count * 1e6)
-    )
-    return ("", "engine", "NumPy on a CPU core", "jitted steps in Python"), found
+    """Rows against a loop of jitted calls and one of NumPy, us a row."""
+    found: list[Row] = []
+    for name, model in MODELS.items():
+        run = prepared(setting(model, size.rows))
+        engine = micros(rows := BlockRows([run]))
+        numpy_s: float | str = ""
+        if model is LINEAR:
+            x = np.ascontiguousarray(np.asarray(run.problem.x)[:, :784])
+            since = time.process_time()
+            hand_written.asynchronous_sgd(
+                x, np.asarray(run.problem.y), 10, rows.length, 32, 0.1, 1, 1024
+            )
+            numpy_s = (time.process_time() - since) / rows.length * 1e6
+        by_calls = jitted(run, rows.length, 32) / rows.length * 1e6
+        found.append((name, engine, by_calls, numpy_s))
+    return ("", "engine", "jitted steps in Python", "NumPy on a CPU core"), found
 
 
 def jitted(run: Prepared, commits: int, batch: int) -> float:
@@ -243,179 +252,6 @@ def together(size: Size) -> tuple[Row, list[Row]]:
     return head, found
 
 
-def networks(size: Size) -> tuple[Row, list[Row]]:
-    """Gossip, ms a step: rows, the same by hand; gradients in turn and together."""
-    run = prepared(gossip(size, size.network))
-    commits = 2 * size.workers
-    engine = best(BlockRows([run])) / commits * 1e3
-    hand = by_hand(run, commits, size.batch) / commits * 1e3
-    in_turn, at_once = (t / size.workers * 1e3 for t in batching(run, size.batch))
-    head = ("weights", "engine", "by hand", "gradients in turn", "gradients together")
-    return head, [(f"{run.shape.num_weights:,}", engine, hand, in_turn, at_once)]
-
-
-def by_hand(run: Prepared, commits: int, batch: int) -> float:
-    """Returns seconds of gossip by jitted calls: average two models, step one."""
-    problem, workers = run.problem, run.timeline.num_clients
-    rng = np.random.default_rng(1)
-    shards = np.array_split(rng.permutation(problem.x.shape[0]), workers)
-
-    @partial(jax.jit, donate_argnums=(0, 1))
-    def step(models: Any, read: Any, k: Any, other: Any, ids: Any) -> Any:
-        gradient = client_work.at_once(problem, read[k], ids).message
-        mean = 0.5 * (models[k] + models[other])
-        own = mean - 0.1 * gradient
-        models = models.at[other].set(mean).at[k].set(own)
-        return models, read.at[k].set(own)
-
-    start = problem.start(jax.random.key(1))
-    held = {"at": (jnp.tile(start, (workers, 1)), jnp.tile(start, (workers, 1)))}
-
-    def work() -> Any:
-        for commit in range(commits):
-            k = commit % workers
-            other = (k + 1) % workers
-            ids = rng.choice(shards[k], batch, replace=False).astype(np.int32)
-            held["at"] = step(*held["at"], k, other, ids)
-        return held["at"]
-
-    return best(work)
-
-
-def batching(run: Prepared, batch: int) -> tuple[float, float]:
-    """Returns seconds of all workers' gradients, one after the other and together."""
-    problem, workers = run.problem, run.timeline.num_clients
-    models = jnp.tile(problem.start(jax.random.key(1)), (workers, 1))
-    ids = np.random.default_rng(1).integers(0, problem.x.shape[0], (workers, batch))
-    ids = jnp.asarray(ids, jnp.int32)
-
-    def one(model: Any, samples: Any) -> Any:
-        return client_work.at_once(problem, model, samples).message
-
-    in_turn = jax.jit(lambda m, s: jax.lax.map(lambda pair: one(*pair), (m, s)))
-    at_once = jax.jit(jax.vmap(one))
-    return best(lambda: in_turn(models, ids)), best(lambda: at_once(models, ids))
-
-
-def in_waves(size: Size) -> tuple[Row, list[Row]]:
-    """A convolutional network of 16 clients in waves, on some devices."""
-    problem = {
-        "data": IMAGES,
-        "partition": {"kind": "iid", "clients": 16},
-        "model": size.convolutions,
-    }
-    rows = min(size.rows, 256)
-    run = prepared(setting({}, rows, problem=problem))
-    alone = BlockRows([run])
-    found: list[Row] = [("rows", micros(alone), 0.0)]
-    kernel: Any = run.kernel
-    for count in range(1, len(jax.local_devices()) + 1):
-        waves = Waves(kernel, run.problem, jax.local_devices()[:count])
-        both = BlockRows([run], waves)
-        each = micros(both)
-        differs = float(np.abs(both.loss() - alone.loss()).max())
-        found.append((f"waves, devices: {count}", each, differs))
-    return ("", "us a row", "largest difference of a loss"), found
-
-
-def products(size: Size) -> tuple[Row, list[Row]]:
-    """TF32 against full precision: us a row, and losses after as many rows."""
-    found: list[Row] = []
-    for name, config in (
-        ("SGD, 784-128-64-10", setting(DENSE, size.rows)),
-        ("network of gossip", gossip(size, size.convolutions)),
-    ):
-        exact = None
-        for precision in ("highest", "tensorfloat32", "bfloat16"):
-            with jax.default_matmul_precision(precision):
-                rows = BlockRows([prepared(config)])
-                rows()
-                loss = rows.loss()
-                exact = loss if exact is None else exact
-                each = micros(rows)
-            differs = float(np.nanmax(np.abs(loss - exact)))
-            found.append((name, precision, each, differs))
-    return ("", "products", "us a row", "largest difference of a loss"), found
-
-
-def blocks(size: Size) -> tuple[Row, list[Row]]:
-    """Blocks of rows, whose number the program knows, against traced bounds."""
-    found: list[Row] = []
-    for name, model in (("784-10", LINEAR), ("784-128-64-10", DENSE)):
-        run, losses = prepared(setting(model, size.rows)), []
-        for block in (1, 16, 256):
-            rows = BlockRows([run])
-            rows.program._block = block
-            rows()
-            losses.append(rows.loss())
-            same = np.array_equal(losses[0], losses[-1])
-            found.append((name, block, micros(rows), same))
-    return ("SGD", "rows of a block", "us a row", "losses equal to the bit"), found
-
-
-def kernels(size: Size) -> tuple[Row, list[Row]]:
-    """What the compiled loop starts a row; on a CPU a proxy."""
-    found: list[Row] = []
-    for name, model in (("784-10", LINEAR), ("784-128-64-10", DENSE)):
-        run = prepared(setting(model, min(size.rows, 256)))
-        counts = kernels_a_row(BlockRows([run]))
-        each = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
-        found.append((name, counts.total(), each))
-    return ("SGD", "kernels a row", "of which"), found
-
-
-def kernels_a_row(rows: BlockRows) -> Counter[str]:
-    """Returns how many instructions of each kind a turn of the compiled loop starts."""
-    (carry, infos), program = rows.held, rows.program
-    bounds = np.int32(0), np.int32(rows.length)
-    given = carry, rows.events, *bounds, infos
-    both = {"batched": False, "shared": True}
-    lowered = run_rows.lower(program.kernel, program.problem, *given, **both)
-    text = lowered.compile().as_text()
-    assert text is not None
-    computations = {
-        part.split(" ", 2)[0].lstrip("%"): part
-        for part in re.split(r"\n\n(?=%|ENTRY)", text)
-    }
-    entry = next(part for part in re.split(r"\n\n", text) if part.startswith("ENTRY"))
-    (body,) = re.findall(r" while\(.*?body=%?([\w.\-]+)", entry)
-    counts = Counter(STARTED.findall(computations[body]))
-    assert not counts["while"]  # its turns would count, too
-    return counts
-
-
-def repeats(size: Size) -> tuple[Row, list[Row]]:
-    """The same rows in processes of their own, with and without deterministic flags."""
-    free = "--xla_gpu_deterministic_ops=false"
-    found: list[Row] = []
-    for name, flags in (("as runs have it", ""), ("free", free)):
-        command = [sys.executable, __file__, "--child", json.dumps(size)]
-        own = {**os.environ, "XLA_FLAGS": flags}
-        lines: list[dict[str, Any]] = []
-        for _ in range(3):
-            said = subprocess.check_output(command, env=own, text=True)
-            lines.append(json.loads(said.splitlines()[-1]))
-        for model in lines[0]:
-            digests = {line[model][0] for line in lines}
-            each = min(line[model][1] for line in lines)
-            found.append((model, name, len(digests), each))
-    return ("", "flags", "different results of 3", "us a row"), found
-
-
-def child(size: Size) -> None:
-    """Prints digests of losses, and times, of two models."""
-    found = {}
-    for name, config in (
-        ("SGD, 784-128-64-10", setting(DENSE, size.rows)),
-        ("network of gossip", gossip(size, size.convolutions)),
-    ):
-        rows = BlockRows([prepared(config)])
-        rows()
-        digest = hashlib.sha256(rows.loss().tobytes()).hexdigest()
-        found[name] = digest, micros(rows)
-    print(json.dumps(found))
-
-
 def profile(size: Size, out: Path) -> tuple[Row, list[Row]]:
     """A profile of one buffer of rows, for TensorBoard or Perfetto."""
     rows = BlockRows([prepared(setting(LINEAR, size.rows))])
@@ -424,18 +260,6 @@ def profile(size: Size, out: Path) -> tuple[Row, list[Row]]:
         jax.block_until_ready(rows())
     files = [str(p.relative_to(out)) for p in (out / "profile").rglob("*.*")]
     return ("rows", "file"), [(rows.length, name) for name in files]
-
-
-TABLES: dict[str, Callable[[Size], tuple[Row, list[Row]]]] = {
-    "kernels": kernels,
-    "rows": against_loops,
-    "blocks": blocks,
-    "together": together,
-    "repeats": repeats,
-    "products": products,
-    "waves": in_waves,
-    "networks": networks,
-}
 
 
 def written(cell: Any) -> str:
@@ -456,18 +280,12 @@ def table(title: str, head: Row, rows: list[Row]) -> str:
 def main() -> None:
     """Measures tables and writes each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    names = [*TABLES, "profile"]
+    names = ("fedbcd", "table_1", "rows", "together", "profile")
     parser.add_argument("tables", nargs="*", help=f"some of {', '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="tiny sizes")
-    parser.add_argument("--minutes", type=float, default=40, help="to begin tables in")
-    parser.add_argument(
-        "--out", type=Path, default=Path("gpu"), help="folder of tables"
-    )
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--minutes", type=float, default=14, help="to begin parts in")
+    parser.add_argument("--out", type=Path, default=Path("gpu"), help="folder")
     options = parser.parse_args()
-    if options.child:
-        child(Size(*json.loads(options.child)))
-        return
     if unknown := {*options.tables} - {*names}:
         parser.error(f"there is no table {', '.join(sorted(unknown))}")
     size = QUICK if options.quick else Size()
@@ -476,7 +294,13 @@ def main() -> None:
     here = f"{jax.devices()[0].device_kind}, jax {jax.__version__}, "
     here += f"products in {device.products()}, {os.environ['XLA_FLAGS']}"
     start = time.monotonic()
-    measures = {**TABLES, "profile": partial(profile, out=out)}
+    measures: dict[str, Callable[[Size], tuple[Row, list[Row]]]] = {
+        "fedbcd": partial(fedbcd, out=out, minutes=options.minutes * 0.4),
+        "table_1": table_1,
+        "rows": against_loops,
+        "together": together,
+        "profile": partial(profile, out=out),
+    }
     for name in options.tables or names:
         since = time.monotonic()
         if since - start > options.minutes * 60:
