@@ -32,6 +32,7 @@ class Facts(TypedDict, total=False):
     resources: dict[str, str]
     scheduling: str
     stages: dict[str, str]
+    stops_jobs: bool
     symbols: str
 
 

@@ -153,7 +153,7 @@ def data(manifest: Entry) -> list[Item]:
         Item("3.1", "Data sources", list(_sources(scenario, names))),
         Item("3.2", "Pre-processing", () if prepared else ("None.",), prepared),
         Item("3.3", "Input parameters", [text], rows),
-        Item("3.4", "Assumptions", world.assumptions(scenario)),
+        Item("3.4", "Assumptions", world.assumptions(manifest)),
     ]
 
 

@@ -91,8 +91,17 @@ def _components(run: Entry) -> Rows:
     ]
 
 
-def assumptions(scenario: Entry) -> list[str]:
+STOPPED = {
+    "redrawn": "a new draw of its computing time",
+    "kept": "the computing time of the stopped one",
+    "resumed": "the computing time that was left",
+}
+"""What the job after a stopped one has, by `clients.stopped`."""
+
+
+def assumptions(manifest: Entry) -> list[str]:
     """Returns the assumptions, sentence by sentence."""
+    scenario: Entry = manifest["scenario"]
     if imported(scenario):
         return ["The log is complete, and its times are those of one clock."]
     found = [BLIND, "Stages that are not named in 2.1 take no virtual time."]
@@ -104,7 +113,20 @@ def assumptions(scenario: Entry) -> list[str]:
         found.append("The size of a message plays no part in how long it takes.")
     if clients and not _presence(clients):
         found.append("Clients are always there, and nothing is lost.")
+    stopping = (run for run in manifest["runs"] if facts.of(run).get("stops_jobs"))
+    fates = dict.fromkeys(fate for run in stopping for fate in _fates(run))
+    if fates:
+        found.append(f"The job after a stopped one has {' or '.join(fates)}.")
     return found
+
+
+def _fates(run: Entry) -> Iterator[str]:
+    """Yields what the jobs of each group have after a stopped one."""
+    clients = run["scenario"].get("clients") or {}
+    for part in (clients.get("groups") or {"": {}}).values():
+        own = {**clients, **part}
+        free = "" if own.get("restart") else " at no cost"
+        yield f"{STOPPED[own.get('stopped') or 'redrawn']}{free}"
 
 
 def _taken(scenario: Entry, place: str) -> str:

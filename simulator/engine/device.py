@@ -108,10 +108,11 @@ def use_cache() -> None:
     """
     import jax
 
+    settings: Any = jax.config
     folder = cache.programs()
     if folder is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
-    if jax.config.jax_compilation_cache_dir == str(folder):
+    if settings.jax_compilation_cache_dir == str(folder):
         return
     cache.shorten()
     try:

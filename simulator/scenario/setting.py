@@ -319,13 +319,15 @@ class WorldScenario(BaseScenario):
 
 def _refuse_restarts(clients: Clients, protocol: Protocol) -> None:
     for name, part in {"": clients, **clients.groups}.items():
-        if part.restart is not None:
+        for entry, default in (("restart", None), ("stopped", "redrawn")):
+            if getattr(part, entry) == default:
+                continue
             place = f"clients.groups.{name}" if name else "clients"
             raise LocatedError(
-                f"{place}.restart must be left out where no job is stopped, as with "
+                f"{place}.{entry} must be left out where no job is stopped, as with "
                 f"this protocol {tag(type(protocol))!r}; remove it, or let jobs be "
                 f"stopped (late: stop, beyond: stop)",
-                (*place.split("."), "restart"),
+                (*place.split("."), entry),
             )
 
 

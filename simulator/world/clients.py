@@ -237,6 +237,10 @@ class Behaviour(Config):
     """Download link (server to client): latency and bandwidth."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
+    stopped: Literal["redrawn", "kept", "resumed"] = "redrawn"
+    """Computing time of the job after a stopped one: a new draw, the time that the
+    stopped one would have taken (the same batch on the same busy machine), or what was
+    left of it."""
     availability: Availability | None = None
     """Presence of a client, needed to start a job. A started job is finished."""
     join: Parameter = 0

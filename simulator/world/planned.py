@@ -67,13 +67,17 @@ class PlannedWay(Way):
     def _compute(self, client: int, started: float) -> None:
         world, job = self._world, self._jobs[client]
         self._jobs[client] = job + 1
-        computed = started + world.computing(client, job, started)
+        computed = started + self._computing(client, job, started)
         computed += world.workload.overhead_s
         sending = world.losses.send(client, job)
         end = computed + sending.wait
         if not sending.lost:
             end += world.transit(Purpose.UPLOAD, client, end, job)
         self._plan(client, started, computed, end, sending)
+
+    def _computing(self, client: int, job: int, started: float) -> float:
+        """Returns how long a job computes."""
+        return self._world.computing(client, job, started)
 
     def _plan(
         self, client: int, started: float, computed: float, end: float, sending: Sending
@@ -226,6 +230,36 @@ class WatchedWay(PlannedWay):
     def _end(self, client: int) -> None:
         self._under_way[client] = 0
         self._serial[client] += 1
+
+
+class RememberingWay(WatchedWay):
+    """A way on which the job after a stopped one takes as long, or what was left."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        super().__init__(cycle)
+        self._took = [0.0] * cycle.world.num_clients
+        """Computing time of each client's last job that has begun to compute."""
+        self._given: dict[int, float] = {}
+        """Computing time of the next job of clients whose last one was stopped."""
+
+    @override
+    def stop(self, client: int, *, again: bool) -> bool:
+        world = self._world
+        fate = world.groups[world.groups.of[client]].config.stopped
+        timing = world.timing[client]
+        assert timing is not None
+        computed_for = self._env.now - timing[0]
+        if self._under_way[client] and computed_for >= 0 and fate != "redrawn":
+            done = computed_for if fate == "resumed" else 0
+            self._given[client] = max(self._took[client] - done, 0)
+        return super().stop(client, again=again)
+
+    @override
+    def _computing(self, client: int, job: int, started: float) -> float:
+        given = self._given.pop(client, None)
+        took = super()._computing(client, job, started) if given is None else given
+        self._took[client] = took
+        return took
 
 
 HandOut = Callable[[int, Then, Then], None]

@@ -190,7 +190,7 @@ class Protocol(Asking):
             `entities`: its actors; `stages` and `resources`: names with the scenario's
             entry for their durations, or none; `queues`: where jobs or contributions
             wait, except for the server's service; `queues_jobs`: whether jobs wait for
-            their client after they have read; `pooled`, `in_rounds`,
+            their client after they have read; `stops_jobs`; `pooled`, `in_rounds`,
             `averages`: as in `Cadence` and `Traits`; `is_reference`: whether its time
             is no client's, so that others are compared with it; `closed_forms`:
             those of `analysis.timelines.theory` whose assumptions on the protocol hold,
@@ -207,6 +207,7 @@ class Protocol(Asking):
             "queues": [],
             "queues_jobs": False,
             "pooled": self.traits.pooled,
+            "stops_jobs": self.stops_jobs,
             "in_rounds": self.cadence(num_clients, num_clients).in_rounds,
             "averages": self.traits.averages,
             "is_reference": self.traits.pooled and isinstance(self, OwnSteps),

@@ -160,12 +160,17 @@ class RealWorld(World):
             *(None, played.server, played.workload),
             lattice=False,
         )
-        loses = self.feature(Losses) is not None
-        if loses or self.feature(SharedLink) is not None:
-            what = "clients.loss" if loses else "a shared link of server"
+        remembers = any(each.config.stopped != "redrawn" for each in self.groups)
+        for there, what in (
+            (self.feature(Losses) is not None, "clients.loss"),
+            (self.feature(SharedLink) is not None, "a shared link of server"),
+            (remembers, "clients.stopped"),
+        ):
+            if not there:
+                continue
             raise ScenarioError(
-                f"{what} must not be set on a testbed, whose messages take this "
-                f"machine's own way; remove it"
+                f"{what} must not be set on a testbed, whose messages and jobs take "
+                f"this machine's own way; remove it"
             )
         self._there: set[int] = set()  # joined and ready
         self._back: dict[int, float] = {}  # killed: when they are started again

@@ -66,7 +66,7 @@ def test_what_a_law_a_link_and_a_server_take_is_told() -> None:
     assert "constant(value=2) per arrival; 9 bytes per virtual s" in told["resources"]
     assert told["queues"].startswith("one at the server")
     assert told["entry and exit"] == "clients.groups.b.join: 4"
-    sentences = world.assumptions(run["scenario"])
+    sentences = world.assumptions({"scenario": run["scenario"], "runs": [run]})
     assert not [s for s in sentences if "always there" in s or "size" in s]
 
 
@@ -75,11 +75,26 @@ def test_assumptions_follow_from_what_is_left_out() -> None:
         "stop": {"time": 1},
         "clients": {"compute": {"law": "expon"}, "join": 0},
     }
-    sentences = " ".join(world.assumptions(scenario))
+    manifest = {"scenario": scenario, "runs": [run_of()]}
+    sentences = " ".join(world.assumptions(manifest))
     for words in ("always there", "The size of a message"):
         assert words in sentences
     scenario["clients"]["loss"] = {"chance": 0.1, "timeout": 1}
-    assert "always there" not in " ".join(world.assumptions(scenario))
+    assert "always there" not in " ".join(world.assumptions(manifest))
+
+
+def test_what_becomes_of_a_stopped_job_is_told_where_jobs_are_stopped() -> None:
+    groups = {"a": {"number": 1}, "b": {"number": 2, "stopped": "resumed"}}
+    clients = {"stopped": "kept", "groups": groups, "restart": EXPON}
+    stops = {"kind": "asynchronous", "staleness_bound": 3, "beyond": "stop"}
+    kept, free = run_of(stops, clients=clients), run_of(stops)
+    of_free, of_kept, none = (
+        " ".join(world.assumptions({"scenario": run["scenario"], "runs": [run]}))
+        for run in (free, kept, run_of())
+    )
+    assert "a new draw of its computing time at no cost." in of_free
+    assert "of the stopped one or the computing time that was left." in of_kept
+    assert "after a stopped one" not in none
 
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
