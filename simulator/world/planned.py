@@ -244,14 +244,13 @@ class RememberingWay(WatchedWay):
 
     @override
     def stop(self, client: int, *, again: bool) -> bool:
-        world = self._world
+        world, timing = self._world, self._world.timing[client]
         fate = world.groups[world.groups.of[client]].config.stopped
-        timing = world.timing[client]
-        assert timing is not None
-        computed_for = self._env.now - timing[0]
-        if self._under_way[client] and computed_for >= 0 and fate != "redrawn":
-            done = computed_for if fate == "resumed" else 0
-            self._given[client] = max(self._took[client] - done, 0)
+        if self._under_way[client] and timing and fate != "redrawn":
+            done = self._env.now - timing[0]  # below 0: it has not begun to compute
+            if done >= 0:
+                done = done if fate == "resumed" else 0
+                self._given[client] = max(self._took[client] - done, 0)
         return super().stop(client, again=again)
 
     @override
