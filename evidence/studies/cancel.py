@@ -16,10 +16,10 @@ contributions (`count`), none of which is R commits stale or more (`staleness_bo
 R - 1`); a job that would be is discarded when it arrives (`late: reject`) or cancelled
 at once (`late: stop`), and a client whose job was cancelled pays `cost` mean jobs of
 its own before it reads again (`clients.restart`). The event loop here is that protocol
-without messages and faults, a hundred times as fast; tests/reference/test_cancel.py
+without messages and faults, a hundred times as fast; tests/evidence/test_cancel.py
 holds it against the simulator, event by event.
 
-The problem is the data set `quadratic` of `D` curvatures from 1 to 0.1, alike for all
+The problem is the data set `quadratic` of curvatures from 1 to 0.1, alike for all
 clients; a run ends when the *expected* squared norm of the gradient is `EPSILON` times
 that of the start. Given a timeline, mean and covariance of all versions that are still
 read follow exactly, of all steps and noises together: a coordinate depends on the
@@ -41,13 +41,16 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.signal import lfilter
 from scipy.special import log_ndtr
+
+if TYPE_CHECKING:
+    from .stops import StopsWorld
 
 RUNS = Path("runs/cancel")
 RESULTS = Path(__file__).resolve().parents[1] / "results/cancel/worlds.parquet"
@@ -56,9 +59,12 @@ GRID = 12
 POWERS = np.arange(8, -33, -1)
 STEPS = 10.0 ** (POWERS / GRID)
 """4.6 to 0.0022. Fresh gradients diverge from 2 on; some delays allow longer steps."""
-D = GRID + 1
-CURVATURES = 10.0 ** (-np.arange(D) / GRID)
-PRODUCTS = 10.0 ** (np.arange(POWERS[0], POWERS[-1] - D, -1) / GRID)
+CURVATURES = {
+    condition: 10.0 ** (-np.arange(decades * GRID + 1) / GRID)
+    for decades, condition in ((1, 10), (2, 100))
+}
+"""Of each condition number."""
+PRODUCTS = 10.0 ** (np.arange(POWERS[0], POWERS[-1] - 2 * GRID - 1, -1) / GRID)
 EPSILON = 0.001
 NOISES = (0.25, 4.0, 64.0)
 """Sigma squared over epsilon."""
@@ -97,6 +103,7 @@ class Method(NamedTuple):
         cancels: Whether jobs that will be too stale are cancelled.
         waits: Whether clients that have contributed wait for the commit.
         cost: Seconds until a cancelled job's client reads again, in its mean jobs.
+        fate: Time of the job after a cancelled one: `redrawn`, `kept` or `resumed`.
     """
 
     bound: int | None
@@ -104,6 +111,21 @@ class Method(NamedTuple):
     cancels: bool
     waits: bool = False
     cost: float = 0.0
+    fate: str = "redrawn"
+
+
+class Case(NamedTuple):
+    """What learning is, in a world.
+
+    Attributes:
+        noise: Sigma squared over epsilon.
+        unlike: Mean squared distance of clients' gradients from their mean, likewise.
+        condition: Condition number of the quadratic.
+    """
+
+    noise: float
+    unlike: float = 0.0
+    condition: int = 10
 
 
 class CancelWorld(NamedTuple):
@@ -121,24 +143,32 @@ class CancelWorld(NamedTuple):
         return f"{name}-unlike" if self.unlike else name
 
     @property
-    def cases(self) -> list[tuple[float, float]]:
+    def cases(self) -> list[Case]:
         """Noises, and how unlike data are."""
         if self.unlike:
-            return [(NOISES[1], each) for each in UNLIKE]
-        return [(noise, 0.0) for noise in NOISES]
+            return [Case(NOISES[1], each) for each in UNLIKE]
+        return [Case(noise) for noise in NOISES]
 
     @property
     def means(self) -> np.ndarray:
         """Mean seconds of each client: quantiles, with a harmonic mean of 1."""
-        at = (np.arange(self.clients) + 0.5) / self.clients
-        logs = np.array([NormalDist().inv_cdf(p) for p in at])
-        found = np.exp(self.spread * logs)
-        return found * (1 / found).mean()
+        return means_of(self.clients, self.spread)
 
     @property
     def seeds(self) -> tuple[Sequence[int], Sequence[int]]:
         """Seeds that tune, and seeds that judge; constant times have no chance."""
         return ((0,), (0,)) if self.tail == "constant" else (TUNE, JUDGE)
+
+    def times(self, seed: int) -> "JobTimes":
+        """Returns the times of its jobs."""
+        return JobTimes(self, seed)
+
+
+def means_of(clients: int, spread: float) -> np.ndarray:
+    """Returns the mean seconds of clients: log-normal, with a harmonic mean of 1."""
+    at = (np.arange(clients) + 0.5) / clients
+    found = np.exp(spread * np.array([NormalDist().inv_cdf(p) for p in at]))
+    return found * (1 / found).mean()
 
 
 def worlds() -> dict[str, list[CancelWorld]]:
@@ -208,8 +238,20 @@ class JobTimes:
         if common is None:
             return self.of[client][job]
         while int(now) >= len(common):
-            common += np.exp(HALF * self._scores(-1) + HALF**2 / 2).tolist()
+            common += self.shared().tolist()
         return self.of[client][job] * common[int(now)]
+
+    def shared(self) -> np.ndarray:
+        """Returns the common factor in the next seconds."""
+        return np.exp(HALF * self._scores(-1) + HALF**2 / 2)
+
+    def ends(self, now: float, work: float) -> float:
+        """Returns when a job ends that begins now and takes so many seconds."""
+        return now + work
+
+    def worked(self, began: float, now: float) -> float:
+        """Returns how much of a job is done, in its seconds."""
+        return now - began
 
     def more(self, client: int) -> None:
         """Draws further jobs of a client."""
@@ -235,20 +277,26 @@ class JobTimes:
         draw = self._draws[owner]
         if owner not in self._last:
             self._last[owner] = draw.standard_normal()
-        found = remembered(draw.standard_normal(self.BLOCK), self._last[owner])
+        new, rho = draw.standard_normal(self.BLOCK), self.correlation
+        found = remembered(new, self._last[owner], rho)
         self._last[owner] = found[-1]
         return found
 
+    @property
+    def correlation(self) -> float:
+        """Correlation of successive normal scores."""
+        return MEMORY
 
-def remembered(new: np.ndarray, last: float) -> np.ndarray:
+
+def remembered(new: np.ndarray, last: float, rho: float = MEMORY) -> np.ndarray:
     """Returns successive normal scores, each with a correlation to the one before.
 
     Args:
         new: Independent normal numbers, one for each.
         last: Score before the first.
+        rho: The correlation.
     """
-    own = math.sqrt(1 - MEMORY**2)
-    return lfilter([own], [1, -MEMORY], new, zi=[MEMORY * last])[0]
+    return lfilter([math.sqrt(1 - rho**2)], [1, -rho], new, zi=[rho * last])[0]
 
 
 class PlayedCommit(NamedTuple):
@@ -279,12 +327,13 @@ def play(
         method: Method.
         means: Mean seconds of the clients, by which they pay for cancelled jobs.
     """
-    n, m, seconds = len(means), method.batch, times.seconds
+    n, m, seconds, ends = len(means), method.batch, times.seconds, times.ends
     bound = math.inf if method.bound is None else method.bound - 1
     pause = [method.cost * mean for mean in means]
     version, order = 0, n
     done, serial, held = [0] * n, [0] * n, [0] * n
-    resting = [False] * n
+    resting, took, began = [False] * n, [0.0] * n, [0.0] * n
+    given: dict[int, float] = {}
     gathered: list[int] = []
     whose: list[int] = []
     waiting: list[int] = []
@@ -294,10 +343,14 @@ def play(
     def begin(client: int, now: float) -> None:
         nonlocal order
         held[client] = version
-        job = done[client]
-        done[client] = job + 1
+        if client in given:
+            work = given.pop(client)
+        else:
+            work = seconds(client, done[client], now)
+            done[client] += 1
+        took[client], began[client] = work, now
         order += 1
-        push(heap, (now + seconds(client, job, now), order, client, serial[client]))
+        push(heap, (ends(now, work), order, client, serial[client]))
 
     for client in range(n):
         begin(client, 0.0)
@@ -332,6 +385,10 @@ def play(
                 begin(each, now)
                 continue
             serial[each] += 1
+            if method.fate == "kept":
+                given[each] = took[each]
+            elif method.fate == "resumed":
+                given[each] = took[each] - times.worked(began[each], now)
             if not pause[each]:
                 begin(each, now)
                 continue
@@ -359,13 +416,17 @@ class Squares(NamedTuple):
     noise: np.ndarray
     unlike: np.ndarray | float = 0.0
 
-    def reached(self, noise: float, unlike: float) -> np.ndarray:
+    def reached(self, case: Case) -> np.ndarray:
         """Returns which of the commits and steps are at the target."""
-        return self.mean + noise * self.noise + unlike * self.unlike <= EPSILON
+        found = self.mean + case.noise * self.noise + case.unlike * self.unlike
+        return found <= EPSILON
 
 
 def squares(
-    means: np.ndarray, variances: np.ndarray, shifts: np.ndarray | None = None
+    means: np.ndarray,
+    variances: np.ndarray,
+    shifts: np.ndarray | None = None,
+    condition: int = 10,
 ) -> Squares:
     """Returns the squared gradient, from the response of every product.
 
@@ -373,16 +434,21 @@ def squares(
         means: Mean of a coordinate that began at 1, by commit and product.
         variances: Its variance for steps of 1 and unit noise of each contribution.
         shifts: Mean square of its shift where clients' optima are 1 and -1.
+        condition: Condition number.
     """
-    squared = CURVATURES**2
+    curvatures = CURVATURES[condition]
+    squared = curvatures**2
     begins = squared / squared.sum()  # the start is the same distance in all
-    noises = squared * CURVATURES / CURVATURES.sum() * EPSILON
-    by_step = sliding_window_view(means**2, D, axis=1)
-    of_noise = sliding_window_view(variances, D, axis=1)
-    found = Squares(by_step @ begins, STEPS**2 * (of_noise @ noises))
+    noises = squared * curvatures / curvatures.sum() * EPSILON
+
+    def by_step(of: np.ndarray) -> np.ndarray:
+        return sliding_window_view(of, curvatures.size, axis=1)[:, : STEPS.size]
+
+    of_noise = STEPS**2 * (by_step(variances) @ noises)
+    found = Squares(by_step(means**2) @ begins, of_noise)
     if shifts is None:
         return found
-    of_shift = sliding_window_view(shifts, D, axis=1)
+    of_shift = by_step(shifts)
     return found._replace(unlike=EPSILON * (of_shift @ begins))
 
 
@@ -498,7 +564,7 @@ class Reached(NamedTuple):
     oldest: int
 
 
-def run(world: CancelWorld, times: JobTimes, method: Method) -> Reached:
+def run(world: "CancelWorld | StopsWorld", times: JobTimes, method: Method) -> Reached:
     """Returns the seconds of a method to the target, at every step and case."""
     means, cases = world.means.tolist(), world.cases
     fresh = method.bound == 1
@@ -522,9 +588,12 @@ def run(world: CancelWorld, times: JobTimes, method: Method) -> Reached:
             if version % LOOK:
                 continue
             moved = np.array(shifts) if shifts else None
-            found = squares(np.array(mean), np.array(variance), moved)
+            found = {
+                each: squares(np.array(mean), np.array(variance), moved, each)
+                for each in {case.condition for case in cases}
+            }
             for at, case in enumerate(cases):
-                there = found.reached(*case)
+                there = found[case.condition].reached(case)
                 some = there.any(axis=0)
                 time = np.array(when)[there.argmax(axis=0)]
                 seconds[at] = np.minimum(seconds[at], np.where(some, time, np.inf))
@@ -539,16 +608,23 @@ def run(world: CancelWorld, times: JobTimes, method: Method) -> Reached:
 # The study
 
 
-def measure(world: CancelWorld, seed: int) -> dict[Method, np.ndarray]:
-    """Returns the seconds of every method, by case and step.
+def measure(
+    world: "CancelWorld | StopsWorld", seed: int, of: Sequence[Method]
+) -> dict[Method, np.ndarray]:
+    """Returns the seconds of methods, by case and step.
 
     A bound that no job under way ever met has changed nothing: what is known without
     one holds with it.
+
+    Args:
+        world: World.
+        seed: Seed.
+        of: Methods, of those of one m the unbounded first.
     """
-    times = JobTimes(world, seed)
+    times = world.times(seed)
     found: dict[Method, np.ndarray] = {}
     free = Reached(np.empty(0), 0)
-    for method in methods(world.clients):
+    for method in of:
         if method.bound is None:
             free = run(world, times, method)
             found[method] = free.seconds
@@ -566,12 +642,13 @@ def table(world: CancelWorld) -> pd.DataFrame:
         ValueError: The best step of a method is the first or the last of all.
     """
     tune, judge = world.seeds
-    found = {seed: measure(world, seed) for seed in sorted({*tune, *judge})}
+    of = methods(world.clients)
+    found = {seed: measure(world, seed, of) for seed in sorted({*tune, *judge})}
     rows = []
-    for method in methods(world.clients):
+    for method in of:
         tuned = np.log([found[seed][method] for seed in tune]).mean(axis=0)
         judged = np.array([found[seed][method] for seed in judge])
-        for at, (noise, unlike) in enumerate(world.cases):
+        for at, (noise, unlike, _) in enumerate(world.cases):
             best = int(tuned[at].argmin())
             if not math.isfinite(tuned[at, best]):
                 best = -1

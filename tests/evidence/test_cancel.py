@@ -43,6 +43,10 @@ METHODS = (
     Method(1, 4, cancels=False, waits=True),
     Method(1, 4, True, waits=True, cost=0.1),
     Method(2, 3, True, cost=0.03),
+    Method(3, 1, True, cost=0.3, fate="kept"),
+    Method(1, 4, True, fate="kept"),
+    Method(2, 3, True, cost=0.1, fate="resumed"),
+    Method(1, 4, True, waits=True, fate="resumed"),
 )
 
 
@@ -71,7 +75,8 @@ def jobs() -> list[list[float]]:
 def test_the_loop_is_the_protocol(jobs, method: Method) -> None:
     cost = tuple(method.cost * mean for mean in MEANS)
     pause = Constant(value=cost) if method.cost else None
-    clients = Clients(compute=Scipy(law="expon", scale=MEANS), restart=pause)
+    own: dict[str, Any] = {"stopped": method.fate} if method.cancels else {}
+    clients = Clients(compute=Scipy(law="expon", scale=MEANS), restart=pause, **own)
     rows, *_ = everything(played(protocol(method), clients, N, rounds=COMMITS))
     times = JobTimes(CancelWorld(N, "exponential", 0.0), 0)
     times.of = jobs
@@ -220,13 +225,13 @@ def test_fresh_contributions_need_no_covariance() -> None:
             np.testing.assert_allclose(one[8:], other[8:], rtol=1e-9)
 
 
-def test_the_target_is_of_the_whole_gradient() -> None:
+@pytest.mark.parametrize("condition", [10, 100])
+def test_the_target_is_of_the_whole_gradient(condition: int) -> None:
     """With exact gradients at one step, G is sum_j a_j^2 (1 - step a_j)^2 over sum."""
     at = 14
-    squares = cancel.squares(
-        1 - cancel.PRODUCTS[None], np.ones((1, cancel.PRODUCTS.size))
-    )
-    a, step = cancel.CURVATURES, cancel.STEPS[at]
+    ones = np.ones((1, cancel.PRODUCTS.size))
+    squares = cancel.squares(1 - cancel.PRODUCTS[None], ones, condition=condition)
+    a, step = cancel.CURVATURES[condition], cancel.STEPS[at]
     wanted = (a**2 * (1 - step * a) ** 2).sum() / (a**2).sum()
     np.testing.assert_allclose(squares.mean[0, at], wanted)
     noise = step**2 * (a**2 * a).sum() / a.sum() * cancel.EPSILON
@@ -240,7 +245,7 @@ def test_a_bound_that_nothing_meets_is_not_played_again(monkeypatch) -> None:
         method: cancel.run(world, JobTimes(world, 3), method).seconds
         for method in cancel.methods(2)
     }
-    for method, seconds in cancel.measure(world, 3).items():
+    for method, seconds in cancel.measure(world, 3, cancel.methods(2)).items():
         np.testing.assert_array_equal(seconds, played_alone[method])
 
 
