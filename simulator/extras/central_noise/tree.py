@@ -39,6 +39,9 @@ class TreeMean(NoisyMean):
     step size times the noised sum. Otherwise privacy is the same, and noise that was
     added is taken back only in part.
 
+    A commit publishes one node. Given all before it, that moves by at most m C if m of
+    its messages are zeroed, so nodes compose as releases of noise do.
+
     Source: Kairouz et al., Practical and Private (Deep) Learning Without Sampling or
     Shuffling (2021), Algorithm 1, without Honaker's estimate; account and restarts:
     appendix D. Several contributions of a client: Choquette-Choo et al., Multi-Epoch
