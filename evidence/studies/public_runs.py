@@ -66,7 +66,7 @@ def updates(run: Path, method: str) -> pd.DataFrame:
 
 
 def with_reads(found: pd.DataFrame) -> pd.DataFrame:
-    """Returns a log of jobs: clients begin in the order in which they ask for a place."""
+    """Returns a log of jobs, which begin in the order in which clients ask."""
     before = found.groupby("client")["position"].shift(1)
     # Of the first jobs those of the first clients begin at once, others in their order.
     begins = before.fillna(found["client"] + 1 - CLIENTS) + CLIENTS - PLACES
