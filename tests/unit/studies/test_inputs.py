@@ -409,7 +409,7 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     of_data = {"Npz", "Csv", "Parquet", "Generated", "Text"}
     of_models = {"Problem", "Python", "ServerModel", "Vector"}
     of_time = {"Empirical", "Traced", "Recording", "Power"}
-    of_time |= {"FedScaleTrace", "FlashTrace"}
+    of_time |= {"FedScaleTrace", "FlashTrace", "FLHetBenchTrace"}
     assert named_ones == {*of_data, *of_models, *of_time}
 
 
