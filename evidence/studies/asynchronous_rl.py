@@ -5,18 +5,18 @@
 Inputs are the rows "colocate sync" of docs/advance/fully_async.md in the repository
 volcengine/verl (commit b178a3c) and the options of the asynchronous runs, from the
 same page and from verl/experimental/fully_async_policy. What the page prints of the
-asynchronous runs was hidden until the predictions had been committed: it is in
-`printed.csv`, which this program does not read.
+asynchronous runs (`printed.csv`) was hidden until the predictions had been committed,
+twice: `LATER` was foretold when `RUNS` had been read, and times a factor of theirs.
 
 A replica of an engine makes a token in a + b m seconds with m samples under way. All
 samples of a synchronous step start together, so that it generates for
 
     a (longest sample) + b (samples of a replica) (mean length).
 
-Training takes what the synchronous row with as many machines says, or the inverse of
-their number where there is none. A step is 512 prompts of 16 samples: four batches,
-after which the weights are sent. A replica has 16 prompts under way, each of which
-keeps its places until its last sample is finished.
+Training takes what the synchronous row with as many GPUs says, or the inverse of their
+number where there is none. A step is 512 prompts (64 with tools) of 16 samples: four
+batches, after which the weights are sent. A replica has 16 prompts under way, each of
+which keeps its places until its last sample is finished.
 """
 
 import csv
@@ -30,14 +30,16 @@ from stalesim.simulator.extras.rl.world.measures import measured
 from stalesim.simulator.extras.rl.world.options import check_rollouts
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "asynchronous-rl"
-GROUP, PROMPTS, BATCHES, ENGINE = 16, 512, 4, 4
-"""Samples of a prompt; prompts and batches of a step; GPUs of a replica."""
+GROUP, BATCHES, ENGINE = 16, 4, 4
+"""Samples of a prompt; batches of a step; GPUs of a replica."""
 PLACES = 16 * GROUP
 """Samples that a replica has under way at most."""
 SYNCHRONOUS = {32: (357.41, 269.80), 64: (150.72, 133.41), 128: (177.85, 113.81)}
 """Seconds of generation and of `update_actor`, by GPUs: Qwen2.5-Math-7B."""
 LARGE = {128: (348.05, 86.27 + 20.86)}
 """The same of Qwen3-30B-A3B; its asynchronous trainer computes `ref`, too."""
+SHORT, TOOLS = {16: (52.939, 430.263)}, {32: (228.03, 111.84)}
+"""The same of answers of 10K tokens at most, and of turns with tools."""
 SPREADS, MEANS = (1.0, 0.7, 1.3), (2048, 1024, 4096)
 """Of log-normal lengths, which are not published: the first is assumed."""
 SEED = 1
@@ -50,15 +52,19 @@ class Asynchronous(NamedTuple):
         engines: GPUs that generate.
         trainers: GPUs that train.
         budget: Batches that may be started and not trained when weights are sent.
+        rows: Synchronous rows to learn from.
         longest: Most tokens of a sample.
         load: Seconds of sending the weights.
+        prompts: Of a step.
     """
 
     engines: int
     trainers: int
     budget: float
+    rows: dict[int, tuple[float, float]] = SYNCHRONOUS
     longest: int = 28 * 1024
     load: float = 0.12
+    prompts: int = 512
 
 
 RUNS = {
@@ -68,32 +74,34 @@ RUNS = {
     "64:64, threshold 0": Asynchronous(64, 64, 4),
     "64:64, threshold 0.1": Asynchronous(64, 64, 4.4),
     "64:64, threshold 0.3": Asynchronous(64, 64, 5.2),
-    "30B, 96:32": Asynchronous(96, 32, 6, 8 * 1024, 4.38),
+    "30B, 96:32": Asynchronous(96, 32, 6, LARGE, 8 * 1024, 4.38),
 }
+LATER = {
+    "10K tokens, 8:8": Asynchronous(8, 8, 6, SHORT, 10 * 1024),
+    "tools, 16:16": Asynchronous(16, 16, 8, TOOLS, 16 * 1024, prompts=64),
+}
+LEARNT = ("16:16", "32:32", "64:64", "30B, 96:32")
+"""One run for each division of GPUs, by which the later ones are corrected."""
 
 
-def speeds(
-    rows: dict[int, tuple[float, float]], longest: float, mean: float
-) -> tuple[float, float]:
+def speeds(run: Asynchronous, mean: float) -> tuple[float, float]:
     """Returns a and b, whose generation times differ least from the rows' (relative).
 
     With a single row each of the two terms is half of its time: assumed.
     """
-    times = np.array([generating for generating, _ in rows.values()])
-    each = np.array([PROMPTS * GROUP * ENGINE / gpus for gpus in rows])
-    if len(rows) == 1:
-        return float(times[0] / 2 / longest), float(times[0] / 2 / each[0] / mean)
-    terms = np.stack([np.full(len(rows), longest), each * mean], axis=1)
-    found, *_ = np.linalg.lstsq(terms / times[:, None], np.ones(len(rows)))
+    times = np.array([generating for generating, _ in run.rows.values()])
+    each = np.array([run.prompts * GROUP * ENGINE / gpus for gpus in run.rows])
+    if len(times) == 1:
+        return float(times[0] / 2 / run.longest), float(times[0] / 2 / each[0] / mean)
+    terms = np.stack([np.full(len(times), run.longest), each * mean], axis=1)
+    found, *_ = np.linalg.lstsq(terms / times[:, None], np.ones(len(times)))
     return float(found[0]), float(found[1])
 
 
-def training(rows: dict[int, tuple[float, float]], gpus: int) -> float:
-    """Returns the seconds of training on 512 prompts."""
-    if gpus in rows:
-        return rows[gpus][1]
-    nearest = min(rows)
-    return rows[nearest][1] * nearest / gpus
+def training(run: Asynchronous) -> float:
+    """Returns the seconds of training on the prompts of a step."""
+    nearest = run.trainers if run.trainers in run.rows else min(run.rows)
+    return run.rows[nearest][1] * nearest / run.trainers
 
 
 def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
@@ -107,9 +115,8 @@ def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
             when weights are sent, and a world's after each batch: theirs is between
             this budget and one that is a step's other batches smaller.
     """
-    rows = LARGE if run.longest < 28 * 1024 else SYNCHRONOUS
-    slow, shared = speeds(rows, run.longest, mean)
-    seconds, whole = training(rows, run.trainers), run.budget <= BATCHES
+    slow, shared = speeds(run, mean)
+    seconds, whole = training(run), run.budget <= BATCHES
     batches = 1 if whole else BATCHES
     world = RolloutOptions.model_validate(
         {
@@ -129,7 +136,7 @@ def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
             },
             # At threshold 0 a step's first three batches are trained meanwhile.
             "trainer": {
-                "samples": PROMPTS * GROUP // batches,
+                "samples": run.prompts * GROUP // batches,
                 "step": {"law": "constant", "value": seconds / BATCHES},
             },
             "weights": {
@@ -144,7 +151,7 @@ def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
 
 
 def seconds_of(run: Asynchronous, spread: float, mean: float, lead: int) -> float:
-    """Returns the seconds of a step of 512 prompts."""
+    """Returns the seconds of a step."""
     world = world_of(run, spread, mean, lead)
     told = measured(world, SEED, play(world, SEED))
     return told["seconds_per_step"] * world.weights.every
@@ -164,13 +171,27 @@ def predicted(run: Asynchronous) -> tuple[float, float, float]:
     return found[0], min(found), max(found)
 
 
+def read(name: str) -> dict[str, list[float]]:
+    """Returns the numbers of each run in a table of the results."""
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        _, *rows = csv.reader(file)
+    return {run: [float(number) for number in numbers] for run, *numbers in rows}
+
+
+def factor() -> float:
+    """Returns the geometric mean of printed over predicted, of the runs of `LEARNT`."""
+    told, printed = read("predicted"), read("printed")
+    logs = [np.log(printed[run][0] / told[run][0]) for run in LEARNT]
+    return float(np.exp(np.mean(logs)))
+
+
 def main() -> None:
     """Writes the predictions."""
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "predicted.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("run", "seconds", "least", "most"))
-        for name, run in RUNS.items():
+        for name, run in (RUNS | LATER).items():
             row = (name, *(f"{value:.1f}" for value in predicted(run)))
             writer.writerow(row)
             print(*row)
