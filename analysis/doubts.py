@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from ..simulator.files.study import Study, is_world
-from ..simulator.files.timeline import COMMITS, SINCE
+from ..simulator.files.timeline import COMMITS, IN_COMMITS, SINCE
 from ..simulator.parts.errors import counted, ranges
 from ..simulator.scenario.study import Run
 from . import facts
 from .facts import Entry
 from .laws import InfiniteMeanError, column, means
 
+NO_TIMES = (
+    "the log has an order and no times, so a virtual second is one commit: speeds, "
+    "waiting and times to a target say nothing of the real system"
+)
 UNSETTLED = (
     "has no finite mean, so averages over time and their intervals do not converge; "
     "bound it by law: truncated, or take a shorter tail"
@@ -31,11 +35,13 @@ ALIKE = 0.01
 
 
 def notes(study: Study) -> list[str]:
-    """Returns lines on laws without a mean, overdue rounds, and standstills."""
+    """Returns lines on no times, no means, overdue rounds, and standstills."""
     runs = study.manifest["runs"]
     groups = {run["label"]: run for run in runs}.values()  # replicates have one world
     found: dict[str, None] = {}
     for run in groups:
+        if run.get("player") == IN_COMMITS:
+            found[f"{run['label']}: {NO_TIMES}"] = None
         number = run.get("num_clients", 1)
         for key, line in without_mean(run.get("scenario") or {}, number):
             found[f"{key}: {line}"] = None

@@ -51,6 +51,7 @@ from .generators import (
     optimisers,
     reality,
     sentences,
+    stops,
 )
 from .generators.formulas import markdown
 from .printed import SPECIFIED, TABLES
@@ -358,6 +359,8 @@ def documents() -> dict[Path, str]:
     found |= methods.pages(RESULTS, DOCS) | enemies.pages(RESULTS, DOCS)
     if cancel.has_results(RESULTS):
         found[PAGES / "cancel.md"] = cancel.document(NOTE, RESULTS)
+    if stops.has_results(RESULTS):
+        found[PAGES / "stops.md"] = stops.document(NOTE, RESULTS)
     if observatory.has_results(RESULTS):
         found[PAGES / "observatory.md"] = observatory.document(NOTE, RESULTS)
     table = RESULTS / CALIBRATION / "calibration.csv"
@@ -484,6 +487,7 @@ def main(arguments: list[str]) -> int:
     figure8.draw(RESULTS / "testbed", FIGURES)
     dependent_delays.draw(RESULTS, FIGURES)
     cancel.draw(RESULTS, FIGURES)
+    stops.draw(RESULTS, FIGURES)
     return 1 if mistakes else 0
 
 

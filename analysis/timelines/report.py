@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ...simulator.files.timeline import IN_COMMITS
 from .. import clients, facts, speeds
 from ..frames import Study
 from . import measures, stragglers
@@ -49,6 +50,8 @@ ENDS = {
 }
 STARTS = {"started": "started", "missed": "missed"}
 PARALLEL = {"jobs": "jobs", "waves": "waves", "wave_width": "width"}
+SPEEDS = [START, "server updates/s", "client updates/s", "wait (s)", "utilisation"]
+"""Columns that a log without times leaves out."""
 CLIENTS = {
     "staleness_mean": "mean staleness",
     "staleness_max": "max",
@@ -77,8 +80,11 @@ def tables(study: Study | View) -> Iterator[tuple[str, pd.DataFrame]]:
     """
     seen = view(study)
     own = partial(facts.worded, seen.manifest)
+    entries = seen.manifest["runs"]
+    in_commits = all(entry.get("player") == IN_COMMITS for entry in entries)
     for title, frame in _tables(seen):
-        yield own(title), frame.rename(columns=own)
+        known = frame.drop(columns=SPEEDS, errors="ignore") if in_commits else frame
+        yield own(title), known.rename(columns=own)
 
 
 def _tables(seen: View) -> Iterator[tuple[str, pd.DataFrame]]:

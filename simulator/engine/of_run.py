@@ -221,7 +221,7 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     if known is None and stated is None:
         return None
     counts = shared.num_samples, shape.batch, shape.num_weights
-    guarantees, by_commit = algorithm.guarantees(*counts), algorithm.noise_by_commit
+    guarantees = algorithm.guarantees(*counts)
     if privacy is not None and stated is not None:
         known = Calibrated(
             "privacy.budget",
@@ -234,4 +234,5 @@ def _quota(scenario: Scenario, shape: ProblemShape, shared: Shares) -> Quota | N
     each = (known.releases or UNLIMITED,) * shape.num_clients
     if known.epsilon is not None:
         each = ledger.limits(guarantees, known)
+    by_commit = max((guarantee.by_commit for guarantee in guarantees), default=0)
     return Quota(each, known.in_all or UNLIMITED, by_commit)

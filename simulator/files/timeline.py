@@ -22,6 +22,8 @@ NO_SAMPLE = 2**31 - 1
 """Pads the samples of a job."""
 NO_COMMIT = 2**63 - 1
 """`commit` of a job that was not applied; int64, and never on the device."""
+IN_COMMITS = "an order of commits, each of them a virtual second"
+"""Player of a timeline that has no times: the log of a real system's order."""
 SERVER = NO_WORKER
 """`node` of every row whose version is the server's."""
 

@@ -22,40 +22,52 @@ from .releases import Calibrated, Guarantee, Release
 
 
 class CommitCosts:
-    """Counts the messages of commits, in the order of commits."""
+    """Counts the messages of commits, in the order of commits.
 
-    def __init__(self, num_clients: int) -> None:
-        self._commit = np.full(num_clients, -1, np.int64)  # last one of each client
-        self._there = np.zeros(num_clients, np.int64)  # its messages in that commit
+    A sum with m messages of a client counts as m^2. The sums are those of the commits,
+    or the nodes of binary trees over them: the model after t commits of a tree has the
+    nodes that are the binary digits of t, so an odd node is never seen by itself.
 
-    def state(self) -> dict[str, Int[np.ndarray, " K"]]:
+    Args:
+        num_clients: K.
+        tree: Commits of a tree; 1 for sums of single commits.
+    """
+
+    def __init__(self, num_clients: int, tree: int = 1) -> None:
+        self._tree = tree
+        # Of each level and client: the last node, and messages in it.
+        self._node = np.full((tree.bit_length(), num_clients), -1, np.int64)
+        self._there = np.zeros_like(self._node)
+
+    def state(self) -> dict[str, Int[np.ndarray, "L K"]]:
         """Returns the state so far, for `restore`."""
-        return {"commit": self._commit, "there": self._there}
+        return {"node": self._node, "there": self._there}
 
-    def restore(self, state: dict[str, Int[np.ndarray, " K"]]) -> None:
+    def restore(self, state: dict[str, Int[np.ndarray, "L K"]]) -> None:
         """Takes up what `state` has returned."""
-        self._commit, self._there = state["commit"], state["there"]
+        self._node, self._there = state["node"], state["there"]
 
     def add(
         self, client: Int[np.ndarray, " J"], commit: Int[np.ndarray, " J"]
     ) -> Int[np.ndarray, " J"]:
-        """Returns the count of each message: 2 j - 1 for its client's j-th in a commit.
+        """Returns the count of each message, until the end of its tree.
+
+        Of each node with it, that is 2 j - 1 for its client's j-th message there.
 
         Args:
             client: Sender of each message, from 0.
-            commit: Commit that has applied it; none is before one of an earlier call.
+            commit: Commit that has applied it, from 1; none is before one of an earlier
+                call.
         """
-        order = np.lexsort((commit, client))
-        c, k = client[order].astype(np.int64), commit[order].astype(np.int64)
-        place = np.arange(c.size)
-        new = (np.diff(c, prepend=-1) != 0) | (np.diff(k, prepend=-1) != 0)
-        first = np.maximum.accumulate(np.where(new, place, 0))
-        earlier = np.where(self._commit[c] == k, self._there[c], 0)
-        number = place - first + 1 + earlier
-        last = np.diff(c, append=-1) != 0
-        self._commit[c[last]], self._there[c[last]] = k[last], number[last]
-        counts = np.empty_like(number)
-        counts[order] = 2 * number - 1
+        counts = np.zeros(client.size, np.int64)
+        place = (commit.astype(np.int64) - 1) % self._tree
+        for level, (last, there) in enumerate(
+            zip(self._node, self._there, strict=True)
+        ):
+            number = place >> level
+            seen = (number % 2 == 0) & ((number + 1) << level <= self._tree)
+            node = commit[seen] - place[seen] + (number[seen] << level)
+            counts[seen] += _squares(last, there, client[seen], node)
         return counts
 
 
@@ -87,7 +99,9 @@ class Ledger:
         self._added: list[Int[np.ndarray, " K"]] = []
         self._client = np.zeros(0, np.int64)
         self._sent = np.zeros(0)
-        self._costs = CommitCosts(len(self.guarantees))
+        self._costs = CommitCosts(
+            len(self.guarantees), max((g.by_commit for g in self.guarantees), default=0)
+        )
 
     def state(self) -> dict[str, Any]:
         """Returns the state so far, for `restore`."""
@@ -273,3 +287,24 @@ def _composes(accountant: str, release: Release) -> bool:
     one = make(accountant)
     one.release(1, release)
     return one.formal
+
+
+def _squares(
+    last: Int[np.ndarray, " K"],
+    there: Int[np.ndarray, " K"],
+    client: Int[np.ndarray, " J"],
+    node: Int[np.ndarray, " J"],
+) -> Int[np.ndarray, " J"]:
+    """Returns 2 j - 1 for a client's j-th message in a node; notes its last nodes."""
+    order = np.lexsort((node, client))
+    c, k = client[order].astype(np.int64), node[order].astype(np.int64)
+    place = np.arange(c.size)
+    new = (np.diff(c, prepend=-1) != 0) | (np.diff(k, prepend=-1) != 0)
+    first = np.maximum.accumulate(np.where(new, place, 0))
+    earlier = np.where(last[c] == k, there[c], 0)
+    number = place - first + 1 + earlier
+    ends = np.diff(c, append=-1) != 0
+    last[c[ends]], there[c[ends]] = k[ends], number[ends]
+    counts = np.empty_like(number)
+    counts[order] = 2 * number - 1
+    return counts

@@ -233,8 +233,9 @@ class Guarantee:
         why: A sentence: the proof, or its gap.
         mechanism: Law of the noise, and the clipped quantity.
         protects: The difference between epsilon's data sets.
-        by_commit: Whether it is for a commit with one message of the client: the noise
-            is on sums, and m messages in one count as m^2 (`ledger.CommitCosts`).
+        by_commit: Commits of a tree if the noise is on sums, and it is for a sum with
+            one message of the client; 1 if the sums are of single commits, 0 if the
+            noise is on messages. m messages in a sum count as m^2 (`CommitCosts`).
         afresh: Whether a message depends on nothing that its client keeps from earlier
             ones, which a secret draw would not hide.
     """
@@ -244,7 +245,7 @@ class Guarantee:
     why: str
     mechanism: str
     protects: str
-    by_commit: bool = False
+    by_commit: int = 0
     afresh: bool = False
 
 

@@ -19,6 +19,7 @@ from ..files.study.manifest import RunEntry
 from ..files.summary import UNDER_WAY
 from ..files.timeline import (
     FAILS,
+    IN_COMMITS,
     NO_COMMIT,
     NO_WORKER,
     Chunk,
@@ -68,7 +69,8 @@ class RecordedTimeline(RunTimeline):
 
     @property
     def made_by(self) -> str:
-        return "a recording"
+        known = self.entry.get("player")
+        return IN_COMMITS if known == IN_COMMITS else "a recording"
 
     @property
     def reported(self) -> str:

@@ -38,17 +38,20 @@ CHUNK = 65_536
 """Rows per chunk of a world that is simulated to find the end."""
 
 
-def before_exceeded(played: RunTimeline, most: Sequence[int]) -> float | None:
+def before_exceeded(
+    played: RunTimeline, most: Sequence[int], tree: int
+) -> float | None:
     """Returns a moment just before a commit that a client's privacy does not allow.
 
     Args:
         played: Timeline of a run that other ends limit.
         most: Most counts of each client's messages in commits (`CommitCosts`).
+        tree: Commits of a tree of the noise; 1 without trees.
 
     Returns:
         None if there is no such commit.
     """
-    costs, left = CommitCosts(played.num_clients), np.array(most, np.int64)
+    costs, left = CommitCosts(played.num_clients, tree), np.array(most, np.int64)
     for chunk in played.chunks(CHUNK):
         jobs = chunk.jobs
         applied = jobs.commit != NO_COMMIT
@@ -175,7 +178,7 @@ class SimulatedTimeline(RunTimeline):
         """When its commits have spent the privacy that they may; or None."""
         if self.quota is None or not self.quota.by_commit:
             return None
-        return before_exceeded(self._unlimited, self.quota.each)
+        return before_exceeded(self._unlimited, self.quota.each, self.quota.by_commit)
 
     @property
     def _unlimited(self) -> "SimulatedTimeline":

@@ -237,7 +237,11 @@ class Behaviour(Config):
     """Download link (server to client): latency and bandwidth."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
-    stopped: Literal["redrawn", "kept", "resumed"] = "redrawn"
+    # Left out of dumps by default: digests of timelines stay what they were.
+    stopped: Annotated[
+        Literal["redrawn", "kept", "resumed"],
+        Field(exclude_if=lambda fate: fate == "redrawn"),
+    ] = "redrawn"
     """Computing time of the job after a stopped one: a new draw, the time that the
     stopped one would have taken (the same batch on the same busy machine), or what was
     left of it."""

@@ -164,17 +164,20 @@ class Quota(NamedTuple):
     Attributes:
         each: Messages of each client, >= 0.
         in_all: Messages of all clients together.
-        by_commit: Whether those in commits alone count, m of a client in one as m^2.
+        by_commit: Commits of a tree if those in commits alone count, as
+            `ledger.CommitCosts` counts them; else 0.
     """
 
     each: tuple[int, ...]
     in_all: int = UNLIMITED
-    by_commit: bool = False
+    by_commit: int = 0
 
     @property
-    def digested(self) -> list[int | bool]:
+    def digested(self) -> list[int]:
         """Returns its identity."""
-        return [*self.each, self.in_all, self.by_commit]
+        trees = self.by_commit > 1
+        by_commit = self.by_commit if trees else self.by_commit == 1
+        return [*self.each, self.in_all, by_commit]
 
 
 class BudgetExhausted(Exception):  # noqa: N818

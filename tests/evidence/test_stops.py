@@ -7,8 +7,10 @@ fates included, in test_cancel.py.
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from evidence.generators import stops as page
 from evidence.studies import cancel, stops
 from evidence.studies.cancel import Method
 from evidence.studies.stops import SharedSpeed, StopsWorld
@@ -97,3 +99,27 @@ def test_the_best_is_of_its_side_and_of_its_fate(monkeypatch) -> None:
     bowl = np.arange(cancel.STEPS.size) / 100
     with pytest.raises(ValueError, match=r"is a border: 4\.6"):
         stops.table(StopsWorld(8, "exponential"), tune=(0,), judge=(10,))
+
+
+def test_crossings_are_those_of_the_intervals(tmp_path) -> None:
+    """Twenty seeds whose ratios are known: 0.5 where a stop is free, then 1, then 2."""
+    rows = []
+    for cost, ratio in ((0.0, 0.5), (0.1, 1.0), (1.0, 2.0)):
+        for side, seconds in zip(stops.SIDES, (1.0, ratio), strict=True):
+            own = {"clients": 8, "law": "exponential", "side": side, "cost": cost}
+            own |= {"fate": "kept", "noise": 4.0, "condition": 10, "bound": math.nan}
+            own |= {"batch": 1, "cancels": False, "waits": False}
+            spread = np.linspace(0.99, 1.01, 20) if side == stops.SIDES[1] else 1
+            rows.append(
+                own | {f"s{i}": v for i, v in enumerate(seconds * spread * np.ones(20))}
+            )
+    (tmp_path / "stops").mkdir()
+    pd.DataFrame(rows).to_csv(tmp_path / page.TABLE, index=False)
+    [found] = page.crossings(page.ratios(tmp_path)).to_dict("records")
+    assert [found[key] for key in ("0", "0.1", "1")] == ["0.50", "1.00", "2.00"]
+    assert (found["behind up to"], found["ahead from"]) == ("0", "1")
+    text = page.document("", tmp_path)
+    assert "1 of 21 worlds" in text
+    left = text.split("## Not played")[1].strip().rstrip(".").split(", ")
+    assert len(left) == 20
+    assert "8-exponential" not in left

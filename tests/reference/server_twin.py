@@ -396,6 +396,8 @@ def weigh(weight: Options | None = None, weighting: str = "equal") -> Stage:
         for job in jobs:
             job.weight *= weight_of(server, job, o["kind"], o, seen)
             job.share = job.num_samples if weighting == "samples" else 1.0
+            if weighting == "processed":
+                job.share = sum(len(batch) for batch in job.batches)
         if o["kind"] == "repeats" and len(seen) == server.num_clients:
             seen.clear()  # the round is over
 

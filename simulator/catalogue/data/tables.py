@@ -16,11 +16,13 @@ from pydantic import (
 
 from ...files.reading import files
 from ...files.reading.columns import Columns, TextColumns, parquet
+from ...files.reading.table import number
 from ...parts.base import FilePath, Rule
 from ...parts.errors import DataError
 from ...problem.data import groups
 from ...problem.data.base import Dataset, Grouping, hint
 from ...problem.data.parts import Data
+from ...problem.data.split import divide
 from . import arrays
 from .arrays import Arrays
 
@@ -189,16 +191,45 @@ def _numbers(table: Columns, chosen: tuple[str, ...]) -> Shaped[np.ndarray, " N 
     return np.stack(found, axis=1)
 
 
+MISSING = ("", "na", "nan")
+"""Cells that hold no number, in small letters."""
+
+
 class Csv(Tabular):
     """The user's own table of text: one row per sample, one column the label."""
 
     kind: Literal["csv"] = "csv"
     path: FilePath
     """File with the rows."""
+    missing: Literal["median"] | None = None
+    """`median`: an empty cell of a feature, or one that is NA or NaN, gets the median
+    of its column in all training rows, before `classes` and `limit` choose some. By
+    default such a cell is refused."""
 
     def tables(self) -> tuple[str, Columns, Columns | None]:
         path = files.located(self.path, "problem.data.path")
-        return path.stem, TextColumns(path), None
+        rows = TextColumns(path)
+        if self.missing is not None:
+            self._fill(rows)
+        return path.stem, rows, None
+
+    def _fill(self, table: TextColumns) -> None:
+        train, _ = divide(self, np.arange(len(table.rows)))
+        for name in self._features(table):
+            cells = np.array(table.texts(name), object)
+            absent = np.array([cell.lower() in MISSING for cell in cells])
+            if not absent.any():
+                continue
+            known = train[~absent[train]]
+            if not known.size:
+                raise DataError(
+                    f"column {name!r} of {table.path} must hold a number in some "
+                    f"training row to have a median, got none; leave it out"
+                )
+            middle = float(np.median([number(cell) for cell in cells[known]]))
+            place = table.names.index(name)
+            for row in np.flatnonzero(absent):
+                table.rows[row][place] = repr(middle)
 
 
 class Parquet(Tabular):

@@ -1,4 +1,4 @@
-"""Availability of phones as FedScale and FLASH publish it: JSON, one record a phone.
+"""Availability of phones as others publish it: JSON, one record a phone.
 
 Client k of the scenario is the k-th phone of the file. Every phone has its own period,
 after which its trace begins again, as in the authors' programs.
@@ -139,6 +139,30 @@ class FlashTrace(PhoneTraces):
         period = times[-1] - times[0]
         found = _joined(found, times[0], times[-1])
         return _turned(found, period), period
+
+
+class FLHetBenchTrace(PhoneTraces):
+    """Phones of FLHetBench's `cached_timers.json`: when they were ready to train.
+
+    A record has `trace_start` and `trace_end`, seconds between which the phone's state
+    is known: that window repeats. `ready_time` has pairs of a start and an end, and
+    `isSuccess` is false of a phone that is never ready.
+
+    Source: Zhang et al., FLHetBench: Benchmarking Device and State Heterogeneity in
+    Federated Learning (2024), by its authors' code (`Timer`).
+    """
+
+    kind: Literal["flhetbench"] = "flhetbench"
+
+    def phone(self, record: dict[str, Any]) -> PhoneTrace:
+        if not record["isSuccess"]:
+            return np.empty((0, 2)), 1.0  # any period without an interval
+        start, end = float(record["trace_start"]), float(record["trace_end"])
+        ready = [(float(early), float(late)) for early, late in record["ready_time"]]
+        if any(not start <= early <= late <= end for early, late in ready):
+            raise ValueError("must have ready_time from trace_start to trace_end")
+        period = end - start
+        return _turned(_joined(ready, start, end), period), period
 
 
 FORMAT = "%Y-%m-%d %H:%M:%S"

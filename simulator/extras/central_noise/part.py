@@ -4,6 +4,7 @@ No JAX is imported until a run needs it.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -76,6 +77,8 @@ class NoisyMean(NoiseOptions, WeightedMean):
         *("asynchronous", "t_synchronous", "synchronous", "cyclic"),
         *("buffered", "collect", "routed"),
     )
+    sums: ClassVar[str] = "a commit"
+    """The sum that noise is for, in words."""
     secure: SecureAggregation | None = None
     """Cost of secure aggregation; by default the server sees all contributions."""
     _scale: Array
@@ -172,7 +175,7 @@ class NoisyMean(NoiseOptions, WeightedMean):
         from ...privacy.guarantees import lacking  # SciPy
 
         lacks = lacking(method)
-        why = "the noise is for all that a commit has of a client"
+        why = f"the noise is for all that {self.sums} has of a client"
         if lacks:
             why += ", but " + "; ".join(lacks)
         release = Gaussian(self.multiplier_at(1.0))
@@ -185,7 +188,10 @@ class NoisyMean(NoiseOptions, WeightedMean):
         return (one,) * len(num_samples)
 
     def make(self, setup: RunSetup, constants: Constants) -> Self:
-        """Returns it with the scale that its clipping, and a budget, give the noise.
+        return in_program(self, (), **self.facts(setup))
+
+    def facts(self, setup: RunSetup) -> dict[str, object]:
+        """Returns the facts of a run, of which its clipping gives the noise's scale.
 
         Raises:
             ScenarioError: Secure aggregation is for fewer members than commits have, or
@@ -209,13 +215,11 @@ class NoisyMean(NoiseOptions, WeightedMean):
                     f"lost, got {secure.least}; lower it"
                 )
         scale = self.clip_of(method).clip_bound * self.multiplier_at(1.0)
-        return in_program(
-            self,
-            (),
-            _gathers=setup.scenario.protocol.gathers,
-            _scale=jnp.asarray(scale, float),
-            _least=jnp.int32(1 if secure is None else secure.least),
-        )
+        return {
+            "_gathers": setup.scenario.protocol.gathers,
+            "_scale": jnp.asarray(scale, float),
+            "_least": jnp.int32(1 if secure is None else secure.least),
+        }
 
     def __call__(
         self, row: ServerRow, contributions: Contributions, state: Gathered | None
@@ -224,17 +228,27 @@ class NoisyMean(NoiseOptions, WeightedMean):
         found, after, info = super().__call__(row, contributions, state)
         count = row.event.present().sum(dtype=jnp.int32)
         count += 0 if state is None else state.number
-        applies = found.applies & (count >= self._least)
+        enough = found.applies & (count >= self._least)
         zero = jnp.zeros(found.direction.size, found.direction.dtype)
-        noise = jax.lax.cond(
-            applies,
-            lambda: mechanisms.gaussian(row.server_key, zero, self._scale)[0],
-            lambda: zero,
-        )
+        applies = self.draws_in(row, enough)
+        noise = jax.lax.cond(applies, partial(self.drawn, row), lambda x: x, zero)
         noise = contributions.scaled(noise / divisor(count).astype(zero.dtype))
         direction = found.direction + noise.reshape(found.direction.shape)
         found = found._replace(direction=direction, applies=applies)
         return found, after, info | {"noise_norm": jnp.sqrt(jnp.sum(noise**2))}
+
+    def draws_in(self, row: ServerRow, enough: Array) -> Array:
+        """Returns whether a row draws noise and makes a step.
+
+        Args:
+            row: The row.
+            enough: Whether it makes a commit of enough contributions.
+        """
+        return enough
+
+    def drawn(self, row: ServerRow, zero: Array) -> Array:
+        """Returns the noise of a commit's sum, by its version."""
+        return mechanisms.gaussian(row.server_key, zero, self._scale)[0]
 
 
 def _most_applied(setup: RunSetup) -> int:

@@ -55,7 +55,8 @@ def import_(
 
     The log has columns client (a number from 1 or a label), read_time and
     arrived_time (seconds). It may have begun_time, computed_time, sent_time,
-    outcome, round, read_version, commit and applied_time.
+    outcome, round, read_version, commit and applied_time. Without times it needs
+    an order: position or commit and, if known, staleness or read_version.
 
     A scenario can replay the folder: timeline: {replay: FOLDER}.
     """
@@ -71,7 +72,8 @@ def import_(
     if who := who_leaves(read):
         then = "the timeline counts them as idle from then on"
         out.say(f"Note: clients leave the log early: {who}; {then}", style="yellow")
-    printing.close_world(study, gantt, forms)
+    # Pictures of seconds would show what an order does not know.
+    printing.close_world(study, gantt, () if read.in_commits else forms)
 
 
 @log.command()

@@ -24,6 +24,7 @@ consists of all jobs that name it. Times count from the first read.
 
 A table of durations alone has `seconds` in place of all times: a client's jobs follow
 each other in the order of the file or, with `round`, begin when the round before ended.
+A log that has no times at all, but an order, is read by `order`.
 """
 
 import warnings
@@ -49,6 +50,7 @@ from ...parts.errors import (
     suggestion,
 )
 from ...timelines.logs import LogTable
+from . import order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,6 +94,7 @@ class ClientLog(NamedTuple):
         protocol: The log's kind of server.
         repeats: Rows left out, because their client has another job of the round.
         timed: Whether it has its clients' times, not durations in a row.
+        in_commits: Whether its times are numbers of commits, as it has an order alone.
     """
 
     path: Path
@@ -104,6 +107,7 @@ class ClientLog(NamedTuple):
     protocol: Asynchronous | Buffered | Synchronous
     repeats: int
     timed: bool
+    in_commits: bool
 
     @property
     def in_rounds(self) -> bool:
@@ -159,6 +163,8 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
         table.refuse(nested, what, "client", "write one of its entries")
     timed = "read_time" in table.frame or "round" in table.frame
     repeats = _timed(table)
+    if in_commits := _is_order(table):
+        order.in_commits(table)
     remedy = "add or rename it, or say which it is by --columns"
     table.check_columns(NEEDED, OPTIONAL, "job", remedy)
     frame = _checked(table)
@@ -176,8 +182,9 @@ def read_log(log: str | Path, columns: Mapping[str, str] | None = None) -> Clien
         protocol = Buffered(size=most) if most > 1 else protocol
     began = float(first)
     return ClientLog(
-        path, table, labels, client, times, outcome, began, protocol, repeats, timed
-    )
+        path, table, labels, client, times, outcome, began, protocol, repeats, timed,
+        in_commits,
+    )  # fmt: skip
 
 
 def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
@@ -190,7 +197,7 @@ def _choose(table: LogTable, columns: Mapping[str, str]) -> None:
             )
     found = {here: table.frame[name] for here, name in columns.items()}
     # Without its column round, a log of rounds would be one of another protocol.
-    own = {*NEEDED, *OPTIONAL, "seconds"}
+    own = {*NEEDED, *OPTIONAL, *order.ORDERED, "seconds"}
     named = own & {*table.frame} | {*columns}
     words = (SYNONYMS[ours].split() for ours in SYNONYMS.keys() - named)
     left = own.union(*words) - {*columns.values()} - {*columns}
@@ -241,6 +248,12 @@ def _timed(table: LogTable) -> int:
     times = {"read_time": read, "arrived_time": arrived}
     table.frame = frame[kept].drop(columns="seconds").assign(**times)
     return int((~kept).sum())
+
+
+def _is_order(table: LogTable) -> bool:
+    names = {*table.frame}
+    timed = names & {*TIMES, "applied_time", "round"}
+    return bool(names & {*order.ORDERED}) and "client" in names and not timed
 
 
 def _checked(table: LogTable) -> "pd.DataFrame":

@@ -11,6 +11,7 @@ from ...files.reading import digests
 from ...files.study import Categorical, Study
 from ...files.study.manifest import Read
 from ...files.timeline import (
+    IN_COMMITS,
     NO_COMMIT,
     NO_SLOT,
     NO_WORKER,
@@ -88,6 +89,8 @@ def source_of(log: ClientLog) -> TimelineSource:
         "facts": protocol.described(len(labels)),
         "scenario": scenario,
     }
+    if log.in_commits:
+        entry["player"] = IN_COMMITS
     # One chunk: the log is in memory already.
     chunk = Chunk(rows, jobs, StopReason.RECORDING)
     names = {}

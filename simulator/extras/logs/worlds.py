@@ -77,8 +77,13 @@ def world_of(log: ClientLog, stem: Path) -> FittedWorld:
     """Fits a world to a log.
 
     Raises:
-        DataError: The log has too many clients for a group of each.
+        DataError: The log has no times, or too many clients for a group of each.
     """
+    if log.in_commits:
+        raise DataError(
+            f"{log.path}: must have times to be fitted, but has an order of commits "
+            f"alone; import and replay it, or add read_time and arrived_time"
+        )
     number = len(log.labels)
     if number > MOST_CLIENTS:
         raise DataError(

@@ -70,13 +70,13 @@ SAMPLES = {
     "start_time": ("float64", "virtual s", "of its first token"),
     "finish_time": ("float64", "virtual s", "of its last one, or NaN"),
     "ready_time": ("float64", "virtual s", "when it entered the queue, or NaN"),
-    "outcome": ("string", "", "TRAINED, DROPPED, ABORTED or UNDER_WAY"),
+    "outcome": ("string", "", "TRAINED, DROPPED, ABORTED, MASKED or UNDER_WAY"),
     "start_version": ("int64", "commits", "version that it began with"),
     "ready_version": (
         *("int64", "commits"),
         "of the trainer when it entered the queue",
     ),
-    "step": ("int64", "", "step that trained it, from 1; else 0"),
+    "step": ("int64", "", "step of its batch, from 1; else 0"),
 }
 
 

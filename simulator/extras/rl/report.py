@@ -23,11 +23,11 @@ CAPTIONS = {
 OUTPUTS = (
     "Staleness of trained samples in versions (those between a sample's start and the "
     "step that trains it), in generation and in the queue; virtual seconds per step; "
-    "shares of samples that were dropped and of tokens that were wasted; idle shares "
-    "of trainer and slots; the mean length of trained samples over that of all, less "
-    "1. Means over replicates; in brackets the closed form, where it holds. Staleness "
-    "and speed are measured after the first fifth of the steps, shares over all of a "
-    "run."
+    "shares of samples that were dropped or masked, and of tokens that were wasted; "
+    "idle shares of trainer and slots; the mean length of trained samples over that of "
+    "all, less 1. Means over replicates; in brackets the closed form, where it holds. "
+    "Staleness and speed are measured after the first fifth of the steps, shares over "
+    "all of a run."
 )
 """The measured quantities, for a report."""
 

@@ -96,11 +96,17 @@ class GenerateAndTrain(RolloutEntries, OwnTimeline, Protocol):
                 f"protocol.trainer.samples must be at most {MOST_BATCH:,}, got "
                 f"{self.trainer.samples:,}; take fewer"
             )
-        if self.trainer.optimizer_steps != 1:
+        steps = self.trainer.optimizer_steps
+        if self.trainer.samples % steps:
             raise LocatedError(
-                "protocol.trainer.optimizer_steps must be 1, because a commit is one "
-                f"step on the whole batch, got {self.trainer.optimizer_steps}; remove "
-                "it, and take smaller batches"
+                f"protocol.trainer.optimizer_steps must divide trainer.samples "
+                f"({self.trainer.samples}), got {steps}; change one of them"
+            )
+        if steps > 1 and self.queue.dropped == "withheld":
+            raise LocatedError(
+                f"protocol.trainer.optimizer_steps must be 1 with queue.dropped: "
+                f"withheld, whose batches differ in size, got {steps}; remove it, or "
+                f"take masked"
             )
         try:
             check_rollouts(self.world(RolloutStop(steps=1)))

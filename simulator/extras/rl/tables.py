@@ -14,6 +14,7 @@ COLUMNS = {
     "in_queue": "in queue",
     "seconds_per_step": "s/step",
     "samples_dropped": "dropped",
+    "samples_masked": "masked",
     "tokens_wasted": "tokens wasted",
     "trainer_idle": "trainer idle",
     "slots_idle": "slots idle",
@@ -83,6 +84,8 @@ def closing(study: Study) -> pd.DataFrame:
     for key, name in short_names(tuple(keys)).items():
         table[name] = frame[key]
     for key, name in COLUMNS.items():
+        if key == "samples_masked" and not frame[key].any():
+            continue
         texts = [f"{value:.3g}" for value in frame[key]]
         if (closed := f"predicted_{key}") in frame:
             texts = [

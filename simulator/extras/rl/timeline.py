@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from ...files.timeline import (
     NO_COMMIT,
+    NO_SLOT,
     NO_WORKER,
     SERVER,
     Chunk,
@@ -33,6 +34,7 @@ OUTCOMES = {
     SampleOutcome.TRAINED: Outcome.APPLIED,
     SampleOutcome.DROPPED: Outcome.REJECTED,
     SampleOutcome.ABORTED: Outcome.STOPPED,
+    SampleOutcome.MASKED: Outcome.APPLIED,
     SampleOutcome.UNDER_WAY: Outcome.IN_FLIGHT,
 }
 """Outcome of a sample's job; one that is ready and under way is `BUFFERED`."""
@@ -51,6 +53,11 @@ class RolloutTimeline(SimulatedTimeline):
 
     @property
     @override
+    def width(self) -> int:
+        return self._wide.shape[1]
+
+    @property
+    @override
     def num_registers(self) -> int:
         read = self._rows_of.read_version
         if not read.size:
@@ -63,18 +70,21 @@ class RolloutTimeline(SimulatedTimeline):
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
         rows, registers = self._rows_of, self.num_registers
         rows = rows._replace(
-            read_slot=(rows.read_version % registers).astype(np.int32),
+            read_slot=np.where(
+                *(self._wide == NO_WORKER, NO_SLOT, rows.read_version % registers)
+            ).astype(np.int32),
             write_slot=((rows.version + 1) % registers).astype(np.int32),
         )
         check(rows, registers)
         size = rows.time.size
         for start in range(0, max(size, 1), num_rows):
             stop = min(start + num_rows, size)
-            jobs = self._trained[start * self.width : stop * self.width]
+            jobs = self._wide[start:stop]
+            jobs = jobs[jobs != NO_WORKER]
             final = stop == size
-            if final:  # with the samples that were not trained
-                others = self._played_world.samples["outcome"] != SampleOutcome.TRAINED
-                jobs = np.concatenate([jobs, np.flatnonzero(others)])
+            if final:  # with the samples that were in no batch
+                samples = np.arange(self._numbers.size)
+                jobs = np.concatenate([jobs, np.setdiff1d(samples, self._wide)])
             reason = self._stop_reason if final else None
             yield Chunk(rows.slice(start, stop), self._jobs_of(jobs), reason)
 
@@ -91,14 +101,15 @@ class RolloutTimeline(SimulatedTimeline):
                 )
             return None
         (_, turns), (_, contributions) = self.limits
-        steps = min(turns, -(-contributions // self.width))
-        if steps * self.width > MOST_SAMPLES:
-            raise _too_long(f"got {steps:,} steps of {self.width:,}")
+        batch = self.cadence.width
+        steps = min(turns, -(-contributions // batch))
+        if steps * batch > MOST_SAMPLES:
+            raise _too_long(f"got {steps:,} steps of {batch:,}")
         return steps
 
     @property
     def _options(self) -> rollouts.RolloutOptions:
-        most = max(1, MOST_SAMPLES // self.width)
+        most = max(1, MOST_SAMPLES // self.cadence.width)
         stop = RolloutStop(steps=self._steps or most, time=self.stop.time)
         return self.protocol.world(stop)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -118,34 +129,42 @@ class RolloutTimeline(SimulatedTimeline):
         return by_turns if turns == self._steps else by_contributions
 
     @cached_property
-    def _trained(self) -> Int[np.ndarray, " n"]:
-        """Samples that were trained, by their steps and groups."""
-        samples = self._played_world.samples
-        rows = np.flatnonzero(samples["outcome"] == SampleOutcome.TRAINED)
-        order = np.lexsort(
-            (samples["member"][rows], samples["group"][rows], samples["step"][rows])
-        )
-        return rows[order]
+    def _wide(self) -> Int[np.ndarray, "T W"]:
+        """Samples of each step, by their groups; then `NO_WORKER`."""
+        samples, steps = self._played_world.samples, self._played_world.steps
+        fates = (SampleOutcome.TRAINED, SampleOutcome.MASKED)
+        rows = np.flatnonzero(np.isin(samples["outcome"], fates))
+        columns = (samples[name][rows] for name in ("member", "group", "step"))
+        rows = rows[np.lexsort(tuple(columns))]
+        step = samples["step"][rows] - 1
+        place = np.arange(step.size) - np.searchsorted(step, step)
+        most = max(place.max(initial=-1) + 1, self.cadence.width)
+        size = int(np.isfinite(steps["end_time"]).sum())
+        wide = np.full((size, most), NO_WORKER)
+        wide[step, place] = rows
+        return wide
 
     @cached_property
     def _rows_of(self) -> Rows:
         """Rows of all steps, without their registers."""
-        found, width = self._played_world, self.width
-        time = found.steps["end_time"]
-        time = time[np.isfinite(time)]
-        size = time.size
-        wide = self._trained.reshape(size, width)
+        samples, wide = self._played_world.samples, self._wide
+        size = len(wide)
+        absent = wide == NO_WORKER
+        of = np.where(absent, 0, wide)
         none = np.full(size, NO_WORKER, np.int32)
         zeros = np.zeros(size, np.int32)
         return Rows(
-            time=time,
+            time=self._played_world.steps["end_time"][:size],
             kind=np.full(size, Kind.COMMIT, np.int32),
             node=np.full(size, SERVER, np.int32),
-            worker=found.samples["slot"][wide].astype(np.int32),
-            job=self._numbers[wide].astype(np.int32),
+            worker=np.where(absent, NO_WORKER, samples["slot"][of]).astype(np.int32),
+            job=np.where(absent, 0, self._numbers[of]).astype(np.int32),
             version=np.arange(size, dtype=np.int64),
-            read_version=found.samples["start_version"][wide],
-            read_slot=np.zeros((size, width), np.int32),
+            # Padding has read the newest version, so that no register is kept for it.
+            read_version=np.where(
+                absent, np.arange(size)[:, None], samples["start_version"][of]
+            ),
+            read_slot=np.zeros(wide.shape, np.int32),
             write_slot=zeros,
             peer=none,
             round=zeros,
@@ -164,7 +183,7 @@ class RolloutTimeline(SimulatedTimeline):
             mine["outcome"]
         ]
         waits = (outcome == Outcome.IN_FLIGHT) & np.isfinite(mine["ready_time"])
-        trained = outcome == Outcome.APPLIED
+        applied = outcome == Outcome.APPLIED
         finished = np.where(outcome == Outcome.STOPPED, np.nan, mine["finish_time"])
         ends = np.append(np.nan, found.steps["end_time"])
         return Jobs(
@@ -176,9 +195,9 @@ class RolloutTimeline(SimulatedTimeline):
             computed_time=finished,
             sent_time=finished,
             arrived_time=mine["ready_time"],
-            applied_time=np.where(trained, ends[mine["step"]], np.nan),
+            applied_time=np.where(applied, ends[mine["step"]], np.nan),
             read_version=mine["start_version"],
-            commit=np.where(trained, mine["step"], NO_COMMIT),
+            commit=np.where(applied, mine["step"], NO_COMMIT),
             outcome=np.where(waits, Outcome.BUFFERED, outcome).astype(np.int32),
             uploads=np.isfinite(finished).astype(np.int32),
         )

@@ -24,4 +24,11 @@ METHOD = {
         {"kind": "step"},
     ],
 }
-TREES = {"secure": case("synchronous", HORIZONTAL, METHOD)}
+FTRL = {"kind": "tree_mean", "multiplier": 1, "commits": 5}
+TREES = {
+    "secure": case("synchronous", HORIZONTAL, METHOD),
+    "tree": case(
+        *("asynchronous", HORIZONTAL),
+        {**METHOD, "chain": [*METHOD["chain"][:3], FTRL, METHOD["chain"][4]]},
+    ),
+}

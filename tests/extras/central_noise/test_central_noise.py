@@ -81,7 +81,7 @@ def chained(
     """Returns FedBuff, or without moves SGD, with noise of the server."""
     chain = [{"kind": "local_work"}, {"kind": "clip", "clip_bound": BOUND}]
     chain += [{"kind": "as_moves"}] * moves
-    chain += [*received, {"kind": "weigh", **weigh}, {"kind": "noisy_mean", **noise}]
+    chain += [*received, {"kind": "weigh", **weigh}, {"kind": "noisy_mean"} | noise]
     step = {"kind": "step"} | ({"step_size": 0.5} if moves else {})
     return {"kind": "chained", "step_size": 0.2, "batch": 7, "chain": [*chain, step]}
 

@@ -1,7 +1,8 @@
 """A slow twin of policy gradients: sample after sample, from the played world's record.
 
-Written from the formulas of REINFORCE, PPO (eq. 7), IMPALA (section 4.1) and GRPO; no
-JAX. Policies are linear in a context here, and transformers in `answers_twin`.
+Written from the formulas of REINFORCE, PPO (eq. 7), IMPALA (section 4.1), GRPO and
+AReaL (section 5.2); no JAX. Policies are linear in a context here, and transformers in
+`answers_twin`.
 """
 
 import statistics
@@ -19,11 +20,12 @@ class Learner:
     """What a trainer does with samples.
 
     Attributes:
-        correction: `none`, `importance`, `truncated` or `clipped`.
+        correction: `none`, `importance`, `truncated`, `clipped` or `decoupled`.
         advantage: `reward`, `leave_one_out` or `group`.
         limit: The cap, or the clipping's distance.
         step: Step size.
         l2: Coefficient of each weight's regulariser.
+        parts: Steps of the optimiser on a batch.
     """
 
     correction: str
@@ -31,6 +33,7 @@ class Learner:
     limit: float
     step: float
     l2: float | np.ndarray
+    parts: int = 1
 
 
 @dataclass
@@ -101,6 +104,7 @@ def weight_of(learner: Learner, ratio: float, advantage: float) -> float:
     if learner.correction == "truncated":
         return learner.limit if ratio > learner.limit else ratio
     # PPO ascends min(r A, clip(r) A): it is flat where the clipped one is the smaller.
+    # AReaL's ratio is to the proximal policy; `decoupled` multiplies by its own weight.
     clipped = min(max(ratio, 1 - learner.limit), 1 + learner.limit)
     return ratio if ratio * advantage <= clipped * advantage else 0.0
 
@@ -136,34 +140,45 @@ def learned(
     ended = int(np.isfinite(record.steps["end_time"]).sum())
     for step in range(1, ended + 1):
         here = samples["step"] == step
-        assert (samples["outcome"][here] == SampleOutcome.TRAINED).all()
-        weights = run.policies[-1]
-        ascent, ratios, limited = np.zeros_like(weights), [], []
-        rewards, size = [], int(here.sum())
+        proximal = weights = run.policies[-1]
+        batch, rewards = [], []
         for group in np.unique(samples["group"][here]):
             drawn, of_group = [], []
             for row in np.flatnonzero(here & (samples["group"] == group)):
                 prompt, member = int(samples["prompt"][row]), samples["member"][row]
                 old = run.policies[samples["start_version"][row]]
                 tokens, reward = policy.sample(old, prompt, int(member))
-                drawn.append((prompt, tokens, policy.chances(old, prompt, tokens)))
+                then = policy.chances(old, prompt, tokens)
+                trains = samples["outcome"][row] == SampleOutcome.TRAINED
+                drawn.append((prompt, tokens, then, trains))
                 of_group.append(reward)
             rewards += of_group
-            for (prompt, tokens, then), advantage in zip(
-                drawn, advantages_of(learner.advantage, of_group), strict=True
-            ):
+            gains = advantages_of(learner.advantage, of_group)
+            batch += zip(drawn, gains, strict=True)
+        ratios, limited = [], []
+        for part in np.array_split(np.arange(len(batch)), learner.parts):
+            ascent = np.zeros_like(weights)
+            size = sum(batch[place][0][3] for place in part)
+            for place in part:
+                (prompt, tokens, then, trains), advantage = batch[place]
                 now = policy.chances(weights, prompt, tokens)
+                anchor = policy.chances(proximal, prompt, tokens)
                 counts = []
-                for mine, theirs in zip(now, then, strict=True):
-                    ratio = mine / theirs
-                    counts.append(weight_of(learner, ratio, advantage))
-                    ratios.append(ratio)
-                    limited.append(counts[-1] not in (ratio, 1.0))
-                if advantage:
+                for mine, theirs, recent in zip(now, then, anchor, strict=True):
+                    ratios.append(mine / theirs)
+                    if learner.correction == "decoupled":
+                        inner = weight_of(learner, mine / recent, advantage)
+                        limited.append(inner != mine / recent)
+                        counts.append(inner * recent / theirs)
+                        continue
+                    counts.append(weight_of(learner, mine / theirs, advantage))
+                    limited.append(counts[-1] not in (mine / theirs, 1.0))
+                if advantage and trains:
                     slopes = policy.slopes(weights, prompt, tokens)
                     for count, slope in zip(counts, slopes, strict=True):
                         ascent += count * advantage * slope / (size * len(tokens))
-        run.policies.append(weights + learner.step * (ascent - learner.l2 * weights))
+            weights = weights + learner.step * (ascent - learner.l2 * weights)
+        run.policies.append(weights)
         run.reward.append(float(np.mean(rewards)))
         run.ratio_max.append(max(ratios))
         run.limited.append(float(np.mean(limited)))

@@ -18,7 +18,7 @@ from stalesim.simulator.extras.rl.world import (
     Rollouts,
     play,
 )
-from stalesim.simulator.extras.rl.world.measures import pieces_of
+from stalesim.simulator.extras.rl.world.measures import measured, pieces_of
 from stalesim.simulator.extras.rl.world.options import check_rollouts
 from stalesim.simulator.extras.rl.world.record import SampleOutcome
 from tests.extras.rl.rollouts_twin import twin
@@ -82,6 +82,10 @@ def random_world(seed: int) -> RolloutOptions:
         queue["max_age"] = r.choice([1, 2, 4])
         queue["dropped"] = r.choice(["lost", "again"])
     mode = r.choice(["in_place", "retract", "abort", "wait"])
+    own = random.Random(f"kept {seed}")  # others stay as they were
+    if "max_age" in queue and own.random() < 0.5:
+        waits = queue.get("full") == "wait"
+        queue["dropped"] = own.choice(["masked", "masked" if waits else "withheld"])
     weights: dict[str, Any] = {"every": every, "mode": mode}
     if r.random() < 0.5:
         weights["seconds"] = {"law": "expon", "scale": mean * 0.3}
@@ -155,6 +159,7 @@ def assert_as_twin(world: RolloutOptions, seed: int) -> Rollouts:
     begun = [step.begun for step in other.steps]
     np.testing.assert_allclose(found.steps["start_time"], begun, **TIMES)
     assert found.steps["left"].tolist() == [step.left for step in other.steps]
+    assert found.steps["samples"].tolist() == [step.sent for step in other.steps]
     assert found.slot_seconds == pytest.approx(other.seconds, rel=1e-7, abs=1e-5)
     row, age, tokens = pieces_of(found, np.arange(len(other.log)))
     pieces = np.zeros((len(other.log), other.version + 1))
@@ -182,23 +187,36 @@ def assert_conserves(world: RolloutOptions, found: Rollouts) -> None:
     samples, batch = found.samples, world.trainer.samples
     outcome, step = samples["outcome"], samples["step"]
     trained = outcome == SampleOutcome.TRAINED
+    masked, dropped = outcome == SampleOutcome.MASKED, world.queue.dropped
+    withheld = dropped == "withheld"
     done = np.isfinite(found.steps["end_time"])
-    assert trained.sum() == found.steps["samples"][done].sum()
-    assert (step > 0).sum() == found.steps["samples"].sum()
-    assert (
-        (step > 0) == (trained | ((outcome == SampleOutcome.UNDER_WAY) & (step > 0)))
-    ).all()
+    in_batch = trained if withheld else trained | masked
+    assert in_batch.sum() == found.steps["samples"][done].sum()
+    assert masked.any() <= (dropped in ("masked", "withheld"))
+    known = trained | masked | ((outcome == SampleOutcome.UNDER_WAY) & (step > 0))
+    assert ((step > 0) == known).all()
+    told = measured(world, 0, found)
+    if ended := (outcome != SampleOutcome.UNDER_WAY).sum():
+        parts = [told[f"samples_{fate}"] for fate in ("dropped", "aborted", "masked")]
+        assert trained.sum() / ended + sum(parts) == pytest.approx(1)
+        tokens = samples["tokens"]
+        whole = tokens[outcome != SampleOutcome.UNDER_WAY].sum()
+        lost = told["tokens_wasted"] + told["tokens_masked"]
+        assert tokens[trained].sum() / whole + lost == pytest.approx(1)
     if batch is not None:
-        assert (found.steps["samples"] == batch).all()
+        most = batch + (world.generation.group if withheld else 1)
+        sizes = found.steps["samples"]
+        assert ((sizes >= batch) & (sizes < most)).all()
     key = np.stack([samples[name] for name in ("prompt", "member", "attempt")])
     assert np.unique(key, axis=1).shape[1] == key.shape[1]
     some = step > 0
     at_training = found.steps["start_time"][step[some] - 1]
     assert (samples["ready_time"][some] <= at_training).all()
-    age = (step - 1 - samples["start_version"])[some]
-    assert (age >= 0).all()
+    age = step - 1 - samples["start_version"]
+    assert (age[some] >= 0).all()
     if world.queue.max_age is not None:
-        assert (age <= world.queue.max_age).all()
+        assert (age[trained] <= world.queue.max_age).all()
+        assert (age[masked] > world.queue.max_age).all()
     finished = np.isfinite(samples["finish_time"])
     assert (samples["finish_time"] >= samples["start_time"])[finished].all()
     # No slot makes two samples at once.

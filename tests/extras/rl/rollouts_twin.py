@@ -114,7 +114,10 @@ class World:
         if self.to_repeat:
             return self.to_repeat.pop(0)
         level = math.inf if self.o.level is None else self.o.level
-        if self.credit >= (self.version + 1 + level) * self.o.batch:
+        held_back = sum(
+            len(item.samples) - len(self.of_batch(item)) for item in self.entered
+        )
+        if self.credit - held_back >= (self.version + 1 + level) * self.o.batch:
             return None
         prompt, member = self.num_fresh // self.o.group, self.num_fresh % self.o.group
         self.num_fresh += 1
@@ -206,6 +209,16 @@ class World:
     def weight(self) -> float:
         return sum(item.weight for item in self.entered)
 
+    def too_old(self, sample: Bag) -> bool:
+        limit = self.o.max_age
+        return limit is not None and self.version - sample.start_version > limit
+
+    def of_batch(self, item: Bag) -> list[Bag]:
+        """Returns a group's samples that count towards a batch's size."""
+        if self.o.dropped == "withheld":
+            return [s for s in item.samples if not self.too_old(s)]
+        return item.samples
+
     def is_full(self) -> bool:
         return self.o.capacity is not None and self.weight() >= (
             self.o.capacity * self.o.batch
@@ -233,10 +246,11 @@ class World:
 
     def trainer(self) -> None:
         while True:
-            if self.o.max_age is not None:
-                for item in list(self.entered):
-                    if self.version - item.version > self.o.max_age:
-                        self.drop(item)
+            for item in list(self.entered):
+                old = [self.too_old(s) for s in item.samples]
+                gone = {"masked": False, "withheld": all(old)}
+                if gone.get(self.o.dropped, any(old)):
+                    self.drop(item)
             if self.step is None:
                 self.take_batch()
             let_in = False
@@ -255,7 +269,7 @@ class World:
         self.entered.remove(item)
         for sample in item.samples:
             sample.outcome = "DROPPED"
-        if self.o.dropped == "lost":
+        if self.o.dropped != "again":
             self.credit -= len(item.samples)
             return
         group = item.group
@@ -285,7 +299,8 @@ class World:
                 if any(group < item.group for group in groups):
                     return
             batch.append(item)
-            weight += item.weight
+            for sample in self.of_batch(item):
+                weight += sample.length if self.o.batch_of_tokens else 1
             if weight >= self.o.batch:
                 break
         if weight < self.o.batch:
@@ -293,11 +308,16 @@ class World:
         samples = [sample for item in batch for sample in item.samples]
         for item in batch:
             self.entered.remove(item)
-        tokens = sum(sample.length for sample in samples)
+        sent = [sample for item in batch for sample in self.of_batch(item)]
+        tokens = sum(sample.length for sample in sent)
+        if not self.o.batch_of_tokens:
+            self.credit += int(self.o.batch) - len(samples)
         number = len(self.steps)
         ends = self.now + self.d.step(number, tokens)
         left = sum(len(item.samples) for item in self.entered)
-        self.step = Bag(samples=samples, ends=ends, begun=self.now, left=left)
+        self.step = Bag(
+            samples=samples, sent=len(sent), ends=ends, begun=self.now, left=left
+        )
         self.steps.append(self.step)
         for sample in samples:
             sample.step = number + 1
@@ -307,8 +327,8 @@ class World:
     def end_step(self) -> None:
         assert self.step is not None
         for sample in self.step.samples:
-            sample.outcome = "TRAINED"
-        self.trained += len(self.step.samples)
+            sample.outcome = "MASKED" if self.too_old(sample) else "TRAINED"
+        self.trained += self.step.sent
         self.step, self.version = None, self.version + 1
         if self.o.stop_steps is not None and self.version >= self.o.stop_steps:
             self.stop = "steps"

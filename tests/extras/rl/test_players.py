@@ -175,6 +175,55 @@ def test_events_are_those_of_the_twin_where_all_coincides(
     assert_as_twin(world, 3)
 
 
+@pytest.mark.parametrize(
+    ("dropped", "outcomes", "steps", "sizes", "end"),
+    [
+        ("lost", "TTDDTT", [1, 1, 0, 0, 2, 2], [2, 2, 2], 6),
+        ("masked", "TTMTTT", [1, 1, 3, 3, 2, 2], [2, 2, 2], 5),
+        ("withheld", "TTMTTT", [1, 1, 3, 3, 2, 2], [2, 2, 3], 6),
+    ],
+)
+def test_what_is_too_old_is_dropped_masked_or_withheld(
+    dropped: str, outcomes: str, steps: list[int], sizes: list[int], end: float
+) -> None:
+    """Pairs on two slots, and steps that take no time.
+
+    Of the second pair sample 2 begins at 1 s with version 0, and 3 at 2 s with version
+    1. It is ready at 5 s, after the third pair has made version 2: 2 is too old by one
+    version. Masked it makes a batch with 3 at once. Withheld it does not: 3 waits for
+    the fourth pair, of 6 s, in a batch of three.
+    """
+    found = by_hand(
+        [1, 2, 4, 1, 1, 0.5, 1, 1],
+        generation={"group": 2},
+        trainer={"step": {"law": "constant", "value": 0}},
+        queue={"max_age": 1, "dropped": dropped},
+        stop={"steps": 3},
+    )
+    fates = [SampleOutcome(fate).name[0] for fate in column(found, "outcome", 6)]
+    assert "".join(fates) == outcomes
+    assert column(found, "step", 6) == steps
+    assert found.steps["samples"].tolist() == sizes
+    assert found.end_time == end
+
+
+@pytest.mark.parametrize(
+    ("queue", "message"),
+    [
+        ({"dropped": "masked"}, "queue.max_age must be set with dropped: masked"),
+        (
+            {"dropped": "withheld", "max_age": 1, "capacity": 1, "full": "wait"},
+            "queue.full must be drop_oldest with dropped: withheld",
+        ),
+    ],
+)
+def test_groups_are_kept_only_where_that_can_be(
+    queue: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        by_hand([1], queue=queue)
+
+
 def test_a_world_that_stands_still_is_told() -> None:
     world = made(
         generation={"slots": 2, "tokens": ONE, "max_async_level": 0},

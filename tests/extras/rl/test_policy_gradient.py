@@ -20,6 +20,7 @@ from stalesim.simulator.extras.rl.policy_gradient.kernel import (
     started,
 )
 from stalesim.simulator.extras.rl.world.options import RolloutStop
+from stalesim.simulator.files.timeline import NO_WORKER, Outcome
 from stalesim.simulator.parts.errors import ScenarioError
 from stalesim.simulator.problem.keys import key_of
 from stalesim.simulator.problem.models.linear.network import LinearClassifier
@@ -29,6 +30,7 @@ from stalesim.simulator.scenario.study import Run, merge
 from tests.extras.rl import answers_twin
 from tests.extras.rl import policy_gradient_twin as twin
 from tests.runs import execute
+from tests.support import everything
 
 pytestmark = pytest.mark.costly
 
@@ -88,7 +90,7 @@ def learned(
     scenario, algorithm = run.scenario, run.scenario.algorithm
     world = scenario.protocol.world(RolloutStop(steps=scenario.stop.commits))
     names = algorithm.correction, algorithm.advantage, algorithm.limit
-    learner = twin.Learner(*names, step, l2)
+    learner = twin.Learner(*names, step, l2, scenario.protocol.trainer.optimizer_steps)
     return twin.learned(rollouts.play(world, SEED), learner, start, policy)
 
 
@@ -116,7 +118,7 @@ def assert_as_twin(run: Prepared, found: twin.PolicyRun, wanted: list[Any]) -> N
         np.testing.assert_allclose(memory.column("commits", name), of_twin, rtol=1e-6)
     assert max(found.ratio_max) > 1.2
     limited = memory.column("commits", "limited_fraction")
-    if run.scenario.algorithm.correction in ("truncated", "clipped"):
+    if run.scenario.algorithm.correction in ("truncated", "clipped", "decoupled"):
         np.testing.assert_allclose(limited, found.limited, atol=1e-6)
         assert limited.max() > 0
     else:
@@ -128,7 +130,10 @@ CASES = (
     {"correction": "importance", "advantage": "leave_one_out"},
     {"correction": "truncated", "advantage": "group", "cap": 1.1},
     {"correction": "clipped", "advantage": "leave_one_out", "epsilon": 0.1},
+    {"correction": "decoupled", "advantage": "leave_one_out", "epsilon": 0.01},
 )
+PARTS: dict[str, Any] = {"protocol": {"trainer": {"optimizer_steps": 3}}}
+"""Of two samples, so that no part is a group."""
 
 
 @pytest.fixture
@@ -147,7 +152,33 @@ def test_a_groups_deviation_is_over_one_less_than_its_samples() -> None:
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("algorithm", CASES, ids=lambda case: case["correction"])
 def test_kernel_is_like_its_twin(algorithm: dict[str, Any]) -> None:
-    run = run_of({"algorithm": algorithm})
+    more = PARTS if algorithm["correction"] == "decoupled" else {}
+    assert_bandit(run_of({"algorithm": algorithm}, more))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("dropped", ["masked", "withheld"])
+def test_samples_that_are_too_old_count_in_their_group_alone(dropped: str) -> None:
+    """By the outcomes of the world's record; of some groups a part is too old."""
+    entries = {
+        "generation": {"slots": 9},
+        "queue": {"max_age": 2, "dropped": dropped},
+        "trainer": {"step": {"law": "constant", "value": 0.15}},
+    }
+    algorithm = {"algorithm": {"correction": "importance"}}
+    run = run_of({"protocol": entries}, algorithm)
+    rows, jobs, _ = everything(run.timeline)
+    here = rows.worker != NO_WORKER
+    assert here.all() == (dropped == "masked")
+    old = here & (rows.version[:, None] - rows.read_version > 2)
+    of_groups = old.reshape(-1, GROUP)
+    assert (of_groups.any(axis=1) & ~of_groups.all(axis=1)).sum() > 1
+    assert (jobs.outcome == Outcome.APPLIED).sum() == here.sum()
+    assert_bandit(run)
+
+
+def assert_bandit(run: Prepared) -> None:
     found = bandit_of(run)
     x, y = np.asarray(run.problem.x_test), np.asarray(run.problem.y_test)
     wanted = [
@@ -169,7 +200,7 @@ def test_without_staleness_all_corrections_are_none() -> None:
         memory.column("commits", "effective_fraction"), 1, atol=1e-6
     )
     gain = jnp.asarray([-1.0, 0.0, 2.0])
-    for correction in ("none", "importance", "truncated", "clipped"):
+    for correction in ("none", "importance", "truncated", "clipped", "decoupled"):
         weight, _ = estimate.weighted(correction, jnp.asarray(1.0), jnp.ones(3), gain)
         assert weight.tolist() == [1, 1, 1]
 

@@ -128,9 +128,19 @@ TREE = merge(
     [
         ({"protocol": {"trainer": {"samples": 3}}}, "protocol.trainer.samples must be"),
         (
-            {"protocol": {"trainer": {"optimizer_steps": 2}}},
-            "optimizer_steps must be 1",
+            {"protocol": {"trainer": {"optimizer_steps": 3}}},
+            "optimizer_steps must divide trainer.samples (4), got 3",
         ),
+        (
+            {
+                "protocol": {
+                    "trainer": {"optimizer_steps": 2},
+                    "queue": {"max_age": 1, "dropped": "withheld"},
+                }
+            },
+            "optimizer_steps must be 1 with queue.dropped: withheld",
+        ),
+        ({"algorithm": {"correction": "decoupled"}}, "must be importance with one"),
         ({"protocol": {"trainer": {"samples": None, "tokens": 9}}}, "must be set"),
         ({"protocol": {"trainer": {"samples": 10**6}}}, "at most 65,536"),
         ({"protocol": {"generation": {"group": 1}}}, "algorithm.advantage must be"),

@@ -271,3 +271,41 @@ def test_groups_of_arrays_that_do_not_fit(
     np.savez(tmp_path / "d.npz", x=np.eye(10), y=np.arange(10) % 2, group=group)
     with pytest.raises(DataError, match=f"^group of .* must h.*{says}"):
         Npz(path=str(tmp_path / "d.npz")).make()
+
+
+@pytest.mark.parametrize("split_seed", range(3))
+def test_missing_values_are_medians_of_training_rows(
+    split_seed: int, tmp_path: Path
+) -> None:
+    # As pandas has it: medians of the training rows, which fill all rows.
+    holes = np.random.default_rng(5).random((N, 2)) < 0.4
+    frame = FRAME[["id", "age", "rent", "kind"]].copy()
+    frame[["age", "rent"]] = frame[["age", "rent"]].mask(holes)
+    for word in ("", "NA", "nan"):
+        frame.to_csv(path := tmp_path / "mine.csv", index=False, na_rep=word)
+        options: dict[str, Any] = {"scale": "raw", "split_seed": split_seed}
+        made = partial(Csv, path=str(path), label="kind", **options)
+        data = made(missing="median").make()
+        train, test = (x[:, 0].astype(int) for x in (data.x_train, data.x_test))
+        middle = frame.loc[train, ["age", "rent"]].median()
+        everyone = frame[["age", "rent"]].median()
+        assert (middle != everyone).any(), "the test rows would not show"
+        wanted = frame[["age", "rent"]].fillna(middle)
+        np.testing.assert_allclose(data.x_train[:, 1:], wanted.loc[train], rtol=1e-6)
+        np.testing.assert_allclose(data.x_test[:, 1:], wanted.loc[test], rtol=1e-6)
+    with pytest.raises(DataError, match="must hold finite numbers, got 'nan'"):
+        made().make()
+
+
+def test_what_no_median_can_fill(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    made = partial(Csv, path=str(path), missing="median", test_fraction=0.25)
+    FRAME.assign(age=np.nan).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'age' of .* must hold a number in some trai"):
+        made(label="kind", features=("age",)).make()
+    FRAME.assign(kind=FRAME["kind"].where(FRAME["id"] > 3)).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'kind' of .* must hold a label in every row"):
+        made(label="kind", features=("age",)).make()
+    FRAME.assign(age=FRAME["age"].mask(FRAME["id"] == 2)).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"'kind' of .* must hold finite numbers, got"):
+        made(label="id", features=("age", "kind")).make()

@@ -409,8 +409,8 @@ def test_every_entry_that_names_a_file_says_so() -> None:
     of_data = {"Npz", "Csv", "Parquet", "Generated", "Text"}
     of_models = {"Problem", "Python", "ServerModel", "Vector"}
     of_time = {"Empirical", "Traced", "Recording", "Power"}
-    of_time |= {"FedScaleTrace", "FlashTrace"}
-    assert named_ones == {*of_data, *of_models, *of_time}
+    of_time |= {"FedScaleTrace", "FlashTrace", "FLHetBenchTrace"}
+    assert named_ones == {*of_data, *of_models, *of_time, "ListedRows"}
 
 
 def test_entries_are_found_wherever_they_stand() -> None:

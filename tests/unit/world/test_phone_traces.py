@@ -1,4 +1,4 @@
-"""Availability of phones in FedScale's and FLASH's own formats."""
+"""Availability of phones in FedScale's, FLASH's and FLHetBench's own formats."""
 
 import json
 import pickle
@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
-from stalesim.simulator.catalogue.worlds.phone_traces import FedScaleTrace, FlashTrace
+from stalesim.simulator.catalogue.worlds.phone_traces import (
+    FedScaleTrace,
+    FlashTrace,
+    FLHetBenchTrace,
+)
 from stalesim.simulator.files.timeline import NO_COMMIT
 from stalesim.simulator.parts.errors import DataError
 from stalesim.simulator.world.clients import Clients
@@ -42,6 +46,16 @@ MESSAGES = """
 2020-01-02 01:10:00\tUnknown
 """
 FLASH = {"0": {"guid": "a", "model": "M", "messages": MESSAGES}}
+TIMERS = {
+    "37": {
+        "isSuccess": True,
+        "trace_start": 2410196.0,
+        "trace_end": 2411196.0,
+        "ready_time": [[2410200, 2410210], [2410300, 2410300], [2410900, 2411196]],
+    },
+    "5": {"isSuccess": False, "trace_start": None, "trace_end": None, "ready_time": []},
+}
+"""Phone 37 is ready in 306 of 1,000 s, and phone 5 never."""
 
 
 def presence(part: Any, content: Any, folder: Path, size: int, first: int = 0) -> Any:
@@ -138,6 +152,59 @@ def test_messages_out_of_order_are_joined_as_by_the_authors(tmp_path: Path) -> N
     assert found.since(0, 60 * minute) == 80 * minute  # the window is of an hour
 
 
+def flhetbench_is_ready(timer: dict[str, Any], time: float) -> bool:
+    """As FLHetBench's metrics have it: a place in a window that repeats."""
+    start, end = timer["trace_start"], timer["trace_end"]
+    now = (time - start) % (end - start) + start
+    return any(early <= now < late for early, late in timer["ready_time"])
+
+
+def test_flhetbench_repeats_a_window(tmp_path: Path) -> None:
+    found = presence(FLHetBenchTrace, TIMERS, tmp_path, 2)
+    times = np.arange(0, 3000, 3.0)
+    there = [found.since(0, time) == time for time in times]
+    assert there == [flhetbench_is_ready(TIMERS["37"], time) for time in times]
+    assert 0.29 < np.mean(there) < 0.32
+    assert found.since(1, 0.0) == inf
+
+
+def test_a_sampled_case_is_a_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speeds = [[1000.0, 4000], [250.0], [8000.0, 16000, 32000]]
+    phones = [{"id": "a", "tcp_speed_results": speed} for speed in speeds]
+    timers = {**TIMERS, "9": TIMERS["37"] | {"ready_time": [[2410196, 2411196]]}}
+    written = {"state/case2.json": ["9", "37", "9"], "device/case1.json": phones}
+    for name, content in {**written, "cached_timers.json": timers}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(_text(content))
+    text = Path("docs/how-to/stragglers.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n# flhetbench.*?^```$", text, re.DOTALL | re.M)
+    monkeypatch.chdir(tmp_path)
+    exec(code.strip("`").removeprefix("python"), {})
+    law = {"law": "empirical", "path": "transfers.csv", "column": "seconds",
+           "client": "client", "order": "resample"}  # fmt: skip
+    clients = Clients.model_validate({
+        "number": 3, "compute": {"law": "constant", "value": 60},
+        "upload": {"latency": law},
+        "availability": {"kind": "flhetbench", "path": "states.json"},
+    })  # fmt: skip
+    work = Workload(upload_bytes=3000, download_bytes=5000, steps=4, samples=40)
+    _, jobs, _ = everything(played(Asynchronous(), clients, 3, 1, work, commits=300))
+    done = jobs.commit != NO_COMMIT
+    kbits = 4 * 85_800_194 / 1024 * 8
+    for client, mine in enumerate(speeds):
+        seconds = (jobs.arrived_time - jobs.sent_time)[done & (jobs.client == client)]
+        expected = kbits / np.array(mine)
+        assert {*np.abs(seconds[:, None] - expected).argmin(axis=1)} == {
+            *range(len(mine))
+        }
+        nearest = np.abs(seconds[:, None] - expected).min(axis=1)
+        np.testing.assert_allclose(nearest, 0, atol=1e-6)
+    begun = jobs.begun_time[done & (jobs.client == 1)]
+    assert all(flhetbench_is_ready(timers["37"], time) for time in begun)
+
+
 def changed(**entries: Any) -> dict[str, Any]:
     return {"7": FEDSCALE["7"] | entries}
 
@@ -160,6 +227,12 @@ def changed(**entries: Any) -> dict[str, Any]:
             FlashTrace,
             {"0": {"messages": MESSAGES + "2020-01-02 02:00:00\tx"}},
             "FLASH's states, got",
+        ),
+        (FLHetBenchTrace, {"3": {}}, "phone '3' lacks 'isSuccess'"),
+        (
+            FLHetBenchTrace,
+            {"3": TIMERS["37"] | {"ready_time": [[0, 9]]}},
+            "phone '3' must have ready_time from trace_start to trace_end",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ....engine.algorithm import StepSize
 from ....engine.optimizers.part import Optax, ServerOptimizer
-from ....files.timeline import Kind
+from ....files.timeline import NO_SAMPLE, Kind
 from ....parts.base import Config, Rule
 from ....parts.lazy import Late
 from ....problem.constants import Constants
@@ -56,7 +56,7 @@ else:
 
 ExpectedOr = Rule("a number > 0, or expected", "expected")
 Divisor = Annotated[Positive | Literal["expected"], ExpectedOr]
-Weighting = Literal["equal", "samples"]
+Weighting = Literal["equal", "samples", "processed"]
 """The server's weights of contributions, before their staleness."""
 
 
@@ -197,11 +197,13 @@ class Weigh(WeightPart):
     """Weight of a contribution, by its staleness."""
     weighting: Weighting = "equal"
     """Mean over contributions with equal weights, or in proportion to the clients'
-    samples."""
+    samples (`samples`), or to those that all steps of a job have processed
+    (`processed`): by tokens, where all sequences have as many (Decoupled DiLoCo)."""
     _rule: type[StalenessWeight]
     _counts: bool
     _numbers: dict[str, Array]
     _shares: Array | None
+    _processed: bool
 
     def structure(self) -> dict[str, object]:
         return {**self.model_dump(mode="json"), "weight": self.weight.structure()}
@@ -223,6 +225,7 @@ class Weigh(WeightPart):
             _counts=weight.counts,
             _numbers={k: jnp.asarray(v, float) for k, v in numbers.items()},
             _shares=shares,
+            _processed=self.weighting == "processed",
         )
 
     def start(self, problem: HorizontalProblem, weights: Array) -> Array | None:
@@ -249,6 +252,9 @@ class Weigh(WeightPart):
         if self._shares is not None:
             own = self._shares.at[event.worker].get(mode="fill", fill_value=0)
             share = present * own
+        if self._processed:
+            taken = (event.samples != NO_SAMPLE).sum(axis=1)
+            share = present * (taken / event.samples.shape[1])
         return factor, share, counts if counts is None else rule.kept(counts)
 
 

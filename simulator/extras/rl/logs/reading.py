@@ -34,7 +34,9 @@ NEEDED = (
 )
 OPTIONAL = ("step_start_time", "train_version", "prompt", "machine", "outcome")
 TIMES = ("start_time", "finish_time", "step_start_time", "step_end_time")
-OUTCOMES = {fate.name.lower(): fate for fate in SampleOutcome}
+OUTCOMES = {
+    fate.name.lower(): fate for fate in SampleOutcome if fate is not fate.MASKED
+}
 Columns = dict[str, Float[np.ndarray, " n"]]
 GRID = 2.0**-20
 """Times are rounded to multiples of these seconds: sums of them are exact, so that

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from typing_extensions import override
 
 from ....engine import client_work
@@ -19,14 +19,48 @@ from ....parts.errors import ScenarioError
 from ....problem.constants import Constants
 from ....problem.horizontal import HorizontalProblem
 from . import policies
-from .part import RATE, ROWS, PolicyGradient, generation_of
-from .policies import policy_of
+from .part import RATE, ROWS, PolicyGradient, world_of
+from .policies import SMALL, OfClasses, policy_of
 
 OF_ACTIONS = 2**31 - 3
 """Number of the keys by which actions are drawn, each by its job's number."""
 OF_ROWS = 2**31 - 4
 """Number of the keys by which rows of the supervised start are drawn, each by its
 step's number."""
+
+
+NEVER = 2**31 - 1
+"""Greatest age of samples where none is too old."""
+
+
+class DrawnBatch(NamedTuple):
+    """Samples of a batch, or a part of them; B of them, of answers each with L tokens.
+
+    Attributes:
+        x: Features of their prompts.
+        actions: What their own policies drew.
+        of_sample: Logarithms of the chances of that, by their own policies.
+        proximal: The same by the policy that the ratio is to.
+        advantage: Of each; of answers with an axis of one.
+        real: Which are no padding.
+        trains: Which have a gradient.
+    """
+
+    x: Float[Array, "B P"]
+    actions: Int[Array, " B *L"]
+    of_sample: Float[Array, " B *L"]
+    proximal: Float[Array, " B *L"]
+    advantage: Float[Array, " B *one"]
+    real: Bool[Array, " B"]
+    trains: Bool[Array, " B"]
+
+
+class PartInfo(NamedTuple):
+    """Diagnostics of a part: weights, ratios to samples' policies, which are cut."""
+
+    weight: Float[Array, " B *L"]
+    ratio: Float[Array, " B *L"]
+    limited: Bool[Array, " B *L"]
 
 
 class PolicyState(NamedTuple):
@@ -46,12 +80,14 @@ class PolicyKernel(Kernel):
 
     step_size: Schedule | Steps
     limit: Float[Array, ""]
+    max_age: Int[Array, ""]
     optimizer: UpdateRule | None
     correction: str = eqx.field(static=True)
     advantage: str = eqx.field(static=True)
     group: int = eqx.field(static=True)
     num_registers: int = eqx.field(static=True)
     supervised_steps: int = eqx.field(static=True)
+    optimizer_steps: int = eqx.field(static=True)
 
     @override
     def init(self, problem: HorizontalProblem, key: Key[Array, ""]) -> PolicyState:
@@ -79,48 +115,78 @@ class PolicyKernel(Kernel):
         reward = policy.reward(actions, y, state.weights.dtype)
         advantage = policies.advantages(self.advantage, reward, self.group)
         advantage = broadcast_flags(advantage, of_sample)
-
-        def surrogate(weights: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-            own = policy.log_chance(weights, x, actions)
-            ratio = jnp.exp(jax.lax.stop_gradient(own) - of_sample)
-            limit = self.limit.astype(own.dtype)
-            weight, limited = policies.weighted(
-                self.correction, limit, ratio, advantage
-            )
-            return -jnp.mean(weight * advantage * own), (weight, ratio, limited)
-
-        graded = jax.value_and_grad(surrogate, has_aux=True)
-        (loss, (weight, ratio, limited)), gradient = graded(state.weights)
-        gradient = gradient + problem.penalised(state.weights)
+        proximal, real = of_sample, event.present()
+        if self.correction == "decoupled":
+            proximal = policy.log_chance(state.weights, x, actions)
+        trains = real & (event.staleness <= self.max_age)
+        batch = DrawnBatch(x, actions, of_sample, proximal, advantage, real, trains)
         step_size = self.step_size.at(event.version)
-        applies = event.present()[0]
-        direction, moments = optimizing.directed(
-            *(self.optimizer, problem, gradient, state.optimizer),
-            *(state.weights, event.version, applies),
-        )
-        moved = state.weights - (step_size * direction).astype(gradient.dtype)
+        weights, moments, parts = state.weights, state.optimizer, []
+        graded = jax.value_and_grad(self._surrogate, argnums=2, has_aux=True)
+        size = len(real) // self.optimizer_steps
+        first = event.version * self.optimizer_steps
+        for number in range(self.optimizer_steps):
+            place = slice(number * size, (number + 1) * size)
+            part = DrawnBatch(*(column[place] for column in batch))
+            (loss, found), gradient = graded(policy, part, weights)
+            gradient = gradient + problem.penalised(weights)
+            direction, moments = optimizing.directed(
+                *(self.optimizer, problem, gradient, moments),
+                *(weights, first + number, real[0]),
+            )
+            weights = weights - (step_size * direction).astype(gradient.dtype)
+            parts.append((loss, norm(gradient), *found))
         if self.optimizer is not None:
-            step_size = self.optimizer.scaled(step_size, event.version)
-        total, squares = weight.sum(), (weight**2).sum()
+            step_size = self.optimizer.scaled(step_size, first)
+        loss, length, *found = map(jnp.stack, zip(*parts, strict=True))
+        share = jnp.maximum(real.mean(), SMALL)
         info = {
-            "loss": loss,
+            "loss": loss.mean(),
             "step_size": step_size,
-            "gradient_norm": norm(gradient),
-            "reward": reward.mean(),
-            "ratio_max": ratio.max(),
-            "limited_fraction": limited.mean(dtype=reward.dtype),
-            "effective_fraction": total**2
-            / jnp.maximum(squares * weight.size, policies.SMALL),
+            "gradient_norm": length.mean(),
+            "reward": jnp.where(real, reward, 0).mean() / share,
+            **_diagnosed(PartInfo(*found), share),
         }
         return state._replace(
-            weights=jnp.where(applies, moved, state.weights),
+            weights=jnp.where(real[0], weights, state.weights),
             registers=registers,
             optimizer=moments,
         ), info
 
+    def _surrogate(
+        self, policy: OfClasses, part: DrawnBatch, weights: Float[Array, "..."]
+    ) -> tuple[Float[Array, ""], PartInfo]:
+        """Returns a loss with the gradient of a step, the mean over what is trained."""
+        own = policy.log_chance(weights, part.x, part.actions)
+        fixed = jax.lax.stop_gradient(own)
+        weight, limited = policies.weighted(
+            *(self.correction, self.limit.astype(own.dtype)),
+            *(jnp.exp(fixed - part.proximal), part.advantage),
+        )
+        if self.correction == "decoupled":
+            weight = weight * jnp.exp(part.proximal - part.of_sample)
+        trains = part.trains * (part.trains.size / jnp.maximum(part.trains.sum(), 1))
+        weight = weight * broadcast_flags(trains.astype(own.dtype), own)
+        real = broadcast_flags(part.real, own)
+        ratio = jnp.where(real, jnp.exp(fixed - part.of_sample), 0)
+        found = PartInfo(weight, ratio, limited & real)
+        return -jnp.mean(weight * part.advantage * own), found
+
     @override
     def read_out(self, state: PolicyState) -> Float[Array, "..."]:
         return state.weights
+
+
+def _diagnosed(found: PartInfo, share: Float[Array, ""]) -> Info:
+    """Returns columns of a batch's parts, of which a share is no padding."""
+    weight, ratio, limited = found
+    total, squares = weight.sum(), (weight**2).sum()
+    return {
+        "ratio_max": ratio.max(),
+        "limited_fraction": limited.mean(dtype=weight.dtype) / share,
+        "effective_fraction": total**2
+        / jnp.maximum(squares * weight.size * share, SMALL),
+    }
 
 
 def started(
@@ -164,13 +230,17 @@ def build(
             f"take others, such as digits or arithmetic"
         )
     step_size, _ = resolve(config.step_size, constants)
+    protocol = world_of(setup.scenario.protocol)
+    oldest = protocol.queue.max_age
     return PolicyKernel(
         step_size=on_device(step_size),
         limit=jnp.asarray(config.limit, float),
+        max_age=jnp.int32(NEVER if oldest is None else oldest),
         optimizer=rule_of(config.optimizer),
         correction=config.correction,
         advantage=config.advantage,
-        group=generation_of(setup.scenario.protocol).group,
+        group=protocol.generation.group,
         num_registers=setup.timeline.num_registers,
         supervised_steps=config.supervised_steps,
+        optimizer_steps=protocol.trainer.optimizer_steps,
     )

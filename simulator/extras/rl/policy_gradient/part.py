@@ -17,7 +17,6 @@ from ....parts.metrics import CLASSES, LIKELIHOOD, Metric
 from ....problem.sampler import Sampler, Sampling
 from ....world.protocol import Protocol
 from ..scenario import GenerateAndTrain
-from ..world.options import Generation
 
 if TYPE_CHECKING:
     from jax import Array
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 CAP = 2.0
 EPSILON = 0.2
+CLIPPED = ("clipped", "decoupled")
+"""Corrections with PPO's clip."""
 RATE = 0.003
 """Learning rate of the supervised start's Adam."""
 ROWS = 64
@@ -55,12 +56,17 @@ class PolicyGradient(Algorithm):
     `importance` is unbiased for classes alone. The weight w is 1 with `none`, r with
     `importance`, min(r, cap) with `truncated` and, with `clipped`, r or 0: the gradient
     of min(r A, clip(r, 1 - epsilon, 1 + epsilon) A). That is PPO's clip with mu in
-    place of the policy before the step ("bypass"): a batch has one step here, in which
-    PPO's own ratio, of the policy to the one before the step, is 1 and clips nothing.
-    AReaL's decoupled objective, which has both ratios, is not offered.
+    place of the policy before the batch ("bypass").
+
+    `decoupled` is AReaL's objective, which has both: with p the policy before the batch
+    and u = pi / p, w is p / mu times u or 0: the gradient of p / mu min(u A, clip(u)
+    A). It needs several steps of the optimiser on a batch (`trainer.optimizer_steps`),
+    each on an equal part of it; in the first u is 1 and w is that of `importance`.
+    Samples that the queue masks or withholds count in A, and not in the mean.
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
-    Optimization Algorithms (2017), eq. 7; of tokens Shao et al., DeepSeekMath (2024),
+    Optimization Algorithms (2017), eq. 7; `decoupled`: Fu et al., AReaL (2025), section
+    5.2; of tokens Shao et al., DeepSeekMath (2024),
     eq. 3 (GRPO); `truncated`: Espeholt et al., IMPALA (2018), section 4.1, rho_t; of
     language models' tokens the truncated importance sampling (TIS) of Yao, Liu et al.
     (2025).
@@ -72,13 +78,15 @@ class PolicyGradient(Algorithm):
     protocols: ClassVar[tuple[str, ...]] = ("rollouts",)
     batch: Batch = 1
     """Rows of a sample, 1: its prompt. `protocol.trainer.samples` is a step's batch."""
-    correction: Literal["none", "importance", "truncated", "clipped"] = "none"
+    correction: Literal["none", "importance", "truncated", "clipped", "decoupled"] = (
+        "none"
+    )
     """Correction of the staleness of samples; the queue may drop them."""
     cap: Annotated[float, Field(gt=0)] | None = None
     """c of `truncated`, by default 2: largest weight of a sample."""
     epsilon: Annotated[float, Field(gt=0)] | None = None
-    """Of `clipped`, by default 0.2: distance of the ratio from 1 beyond which a sample
-    no longer counts in its direction."""
+    """Of `clipped` and `decoupled`, by default 0.2: distance of the ratio from 1 beyond
+    which a sample no longer counts in its direction."""
     advantage: Literal["reward", "leave_one_out", "group"] = "leave_one_out"
     """A of a sample: its reward; less the mean of the others of its group (RLOO); or
     less the group's mean, over its standard deviation plus 1e-6 (GRPO). The deviation
@@ -97,32 +105,39 @@ class PolicyGradient(Algorithm):
                 f"batch must be 1, because a sample has one prompt, got {self.batch}; "
                 "remove it, and set the samples per step by protocol.trainer.samples"
             )
-        for name, of in (("cap", "truncated"), ("epsilon", "clipped")):
-            if getattr(self, name) is not None and self.correction != of:
+        for name, of in (("cap", ("truncated",)), ("epsilon", CLIPPED)):
+            if getattr(self, name) is not None and self.correction not in of:
                 raise LocatedError(
                     f"{name} must be left out with the correction "
                     f"{self.correction!r}, got {getattr(self, name):g}; remove it, or "
-                    f"take {of}"
+                    f"take {' or '.join(of)}"
                 )
         return self
 
     @property
     def limit(self) -> float:
         """The limit of ratios: `cap` or `epsilon`, if any."""
-        if self.correction == "clipped":
+        if self.correction in CLIPPED:
             return EPSILON if self.epsilon is None else self.epsilon
         return CAP if self.cap is None else self.cap
 
     @override
     def check(self, problem: "Problem", protocol: Protocol) -> None:
         super().check(problem, protocol)
-        generation = generation_of(protocol)
+        generation = world_of(protocol).generation
         whole = generation.complete and generation.group > 1
         if self.advantage != "reward" and not whole:
             raise LocatedError(
                 f"algorithm.advantage must be reward where groups are of one sample, "
                 f"or not complete, got {self.advantage!r}; change it, or set "
                 f"protocol.generation.group"
+            )
+        steps = world_of(protocol).trainer.optimizer_steps
+        if self.correction == "decoupled" and steps == 1:
+            raise LocatedError(
+                "algorithm.correction must be importance with one step of the "
+                "optimiser on a batch, which is the same, got 'decoupled'; change it, "
+                "or set protocol.trainer.optimizer_steps"
             )
         if problem.loss not in LIKELIHOODS or problem.model.shaped:
             raise LocatedError(
@@ -136,7 +151,7 @@ class PolicyGradient(Algorithm):
         self, seed: int, pools: list[Int[np.ndarray, " _"]], protocol: Protocol
     ) -> Sampler:
         """Returns the prompts of a run."""
-        group = generation_of(protocol).group
+        group = world_of(protocol).generation.group
         return PromptSampler(seed, pools[0], group, self.sampling)
 
     @override
@@ -150,10 +165,10 @@ class PolicyGradient(Algorithm):
         return build(self, setup, constants)
 
 
-def generation_of(protocol: Protocol) -> Generation:
-    """Returns the generation of samples, of the only protocol of `protocols`."""
+def world_of(protocol: Protocol) -> GenerateAndTrain:
+    """Returns the protocol, the only one of `protocols`."""
     assert isinstance(protocol, GenerateAndTrain)
-    return protocol.generation
+    return protocol
 
 
 class PromptSampler(Sampler):

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from ....problem.horizontal import HorizontalProblem
 from ....problem.models.base import Classifier
+from .part import CLIPPED
 
 SMALL = 1e-6
 """Added to the standard deviation of a group's rewards."""
@@ -66,13 +67,16 @@ def weighted(
     ratio: Float[Array, " B *L"],
     advantage: Float[Array, " B *one"],
 ) -> tuple[Float[Array, " B *L"], Bool[Array, " B *L"]]:
-    """Returns w of samples, or tokens of answers, and whether it was limited."""
+    """Returns w of samples, or tokens of answers, and whether it was limited.
+
+    The ratio is to the samples' policies; of `decoupled` to the policy before the step.
+    """
     limited = jnp.zeros(ratio.shape, bool)
     if correction == "none":
         return jnp.ones_like(ratio), limited
     if correction == "truncated":
         return jnp.minimum(ratio, limit), ratio > limit
-    if correction == "clipped":
+    if correction in CLIPPED:
         limited = (advantage > 0) & (ratio > 1 + limit)
         limited |= (advantage < 0) & (ratio < 1 - limit)
         return jnp.where(limited, 0, ratio), limited

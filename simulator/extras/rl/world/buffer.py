@@ -42,7 +42,8 @@ class SampleBuffer:
 
     def __init__(self, queue: SampleQueue, trainer: PolicyTrainer) -> None:
         self._order, self._most_age = queue.order, queue.max_age
-        self._batch = trainer.batch
+        self._dropped, self._batch = queue.dropped, trainer.batch
+        self._counts_tokens = trainer.samples is None
         self._most = None if queue.capacity is None else queue.capacity * self._batch
         self._groups: deque[ReadyGroup] = deque()
         self.entries = 0
@@ -77,12 +78,34 @@ class SampleBuffer:
         else:
             insort(self._groups, group)
 
-    def take(self, first_open: Callable[[], float]) -> list[ReadyGroup]:
+    def is_young(self, sample: "Rollout", version: int) -> bool:
+        """Says whether a step on a version may train a sample."""
+        return self._most_age is None or version - sample.start_version <= (
+            self._most_age
+        )
+
+    def filling(self, samples: list["Rollout"], version: int) -> list["Rollout"]:
+        """Returns the samples that fill a step's batch: all but those withheld."""
+        if self._dropped != "withheld":
+            return samples
+        return [sample for sample in samples if self.is_young(sample, version)]
+
+    def num_withheld(self, version: int) -> int:
+        """Returns how many of its samples a step on a version would withhold."""
+        if self._dropped != "withheld":
+            return 0
+        return sum(
+            len(group.samples) - len(self.filling(group.samples, version))
+            for group in self._groups
+        )
+
+    def take(self, first_open: Callable[[], float], version: int) -> list[ReadyGroup]:
         """Returns the groups of the next batch, which leave; none if it must wait.
 
         Args:
             first_open: Where `waits`: returns the smallest version or number, by the
                 order, among unfinished samples; infinite if there is none.
+            version: The trainer's, by which samples are withheld.
         """
         if self.weight < self._batch:
             return []
@@ -90,7 +113,7 @@ class SampleBuffer:
         for group in self._groups:
             if self.waits and group.place > first:
                 return []
-            count, weight = count + 1, weight + group.weight
+            count, weight = count + 1, weight + self._weight_of(group, version)
             if weight >= self._batch:
                 break
         if weight < self._batch:  # the sum of the weights had been rounded
@@ -102,10 +125,14 @@ class SampleBuffer:
 
         As those beyond the capacity, they come in the order of their entry.
         """
-        if self._most_age is None:
+        if self._most_age is None or self._dropped == "masked":
             return []
-        oldest = version - self._most_age
-        dropped = [group for group in self._groups if group.version < oldest]
+        if self._dropped == "withheld":
+            groups = self._groups
+            dropped = [one for one in groups if not self.filling(one.samples, version)]
+        else:
+            oldest = version - self._most_age
+            dropped = [group for group in self._groups if group.version < oldest]
         dropped.sort(key=lambda group: group.entry)
         return self._without(dropped) if dropped else []
 
@@ -125,6 +152,16 @@ class SampleBuffer:
             weight -= group.weight
             dropped.append(group)
         return self._without(dropped)
+
+    def _weight_of(self, group: ReadyGroup, version: int) -> float:
+        if self._dropped != "withheld":
+            return group.weight
+        filling = self.filling(group.samples, version)
+        return (
+            sum(one.tokens for one in filling)
+            if self._counts_tokens
+            else (len(filling))
+        )
 
     def _without(self, dropped: list[ReadyGroup]) -> list[ReadyGroup]:
         gone = {group.entry for group in dropped}

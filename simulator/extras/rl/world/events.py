@@ -101,7 +101,7 @@ class RolloutEvents(SlotEvents):
                 self._looked = looked
                 self._drop(self._queue.drop_old(self._version))
             if self._training is None:
-                taken = self._queue.take(self._first_open)
+                taken = self._queue.take(self._first_open, self._version)
                 if taken:
                     self._step([one for group in taken for one in group.samples])
             if not self._admit_blocked():
@@ -129,10 +129,13 @@ class RolloutEvents(SlotEvents):
         return min(chain(self._open, stopped), default=inf)
 
     def _step(self, samples: list[Rollout]) -> None:
-        tokens = sum(sample.tokens for sample in samples)
+        filling = self._queue.filling(samples, self._version)
+        tokens = sum(sample.tokens for sample in filling)
         self._training = samples
         left = sum(len(group.samples) for group in self._queue)
-        add_row(self.steps, self.now, nan, len(samples), tokens, left)
+        add_row(self.steps, self.now, nan, len(filling), tokens, left)
+        # To those who pace starts, a step is one batch, whatever is withheld from it.
+        self._admitted -= len(samples) - (self._world.trainer.samples or len(samples))
         number = len(self.steps["start_time"])
         took = self._draws.step(number - 1, tokens)
         for sample in samples:
@@ -143,7 +146,7 @@ class RolloutEvents(SlotEvents):
         for group in groups:
             for sample in group.samples:
                 sample.outcome = SampleOutcome.DROPPED
-            if self._world.queue.dropped == "lost":
+            if self._world.queue.dropped != "again":
                 self._admitted -= len(group.samples)
                 continue
             number = self._open_group() if self._complete else group.number
@@ -155,8 +158,11 @@ class RolloutEvents(SlotEvents):
         self._training = None
         self.steps["end_time"][-1] = self.now
         for sample in samples:
-            sample.outcome = SampleOutcome.TRAINED
-        self._trained += len(samples)
+            is_young = self._queue.is_young(sample, self._version)
+            fate = SampleOutcome.TRAINED if is_young else SampleOutcome.MASKED
+            sample.outcome = fate
+        # Masked ones count, too: a run may come to train on nothing else.
+        self._trained += len(self._queue.filling(samples, self._version))
         self._version += 1
         if self._version % self._world.weights.every:
             return

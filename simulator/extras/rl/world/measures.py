@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from .draws import RolloutDraws
 from .options import RolloutOptions
-from .record import NO_STEP, Rollouts, SampleOutcome
+from .record import Rollouts, SampleOutcome
 
 START = 0.2
 """Fraction of the steps that is the start of a run."""
@@ -141,7 +141,9 @@ def measures(
             "samples_trained": float(counts[SampleOutcome.TRAINED]),
             "samples_dropped": float(shares[SampleOutcome.DROPPED]),
             "samples_aborted": float(shares[SampleOutcome.ABORTED]),
+            "samples_masked": float(shares[SampleOutcome.MASKED]),
             "tokens_wasted": float(wasted / ended),
+            "tokens_masked": float(by_fate[SampleOutcome.MASKED] / ended),
             "trainer_idle": float(1 - busy.sum() / found.end_time)
             if found.end_time
             else np.nan,
@@ -219,15 +221,14 @@ def _optimizer_mean(
 ) -> float:
     """Returns the mean staleness in steps of the optimiser.
 
-    A batch is divided into equal parts in the order in which its samples began, each
-    for one step; those of earlier parts count for the later ones.
+    A batch's trained samples are divided into equal parts in the order in which they
+    began, each for one step; those of earlier parts count for the later ones.
     """
     step = found.samples["step"][trained]
     age = step - 1 - found.samples["start_version"][trained]
-    size = found.samples["step"]
-    sizes = np.bincount(size[size != NO_STEP])
+    sizes = np.bincount(step)
     order = np.argsort(step, kind="stable")
     ordered = step[order]
     place = np.arange(step.size) - np.searchsorted(ordered, ordered)
-    part = place * each // np.maximum(sizes[ordered], 1)
+    part = place * each // sizes[ordered]
     return _mean(each * age[order] + part)

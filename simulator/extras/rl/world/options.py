@@ -118,11 +118,17 @@ class SampleQueue(Config):
     """Beyond the capacity: the groups that entered first are dropped, or a finished
     group keeps its last slot until there is room."""
     max_age: Annotated[int, Field(ge=0)] | None = None
-    """Greatest staleness of a group's oldest sample, in versions; older groups are
-    dropped (a window over versions)."""
-    dropped: Literal["lost", "again"] = "lost"
-    """Whether dropped groups are gone, or their prompts are generated again at once.
-    """
+    """Greatest staleness of a sample that is trained, in versions (a window over
+    versions). `dropped` says what becomes of older ones."""
+    dropped: Literal["lost", "again", "masked", "withheld"] = "lost"
+    """A group with a sample that is too old is gone with `lost`; with `again` its
+    prompt is generated again at once. The other two keep the group: a sample that is
+    too old counts in the baseline of its group, and has no gradient. It fills its batch
+    with `masked`, and does not with `withheld`, where a group is gone once all of it is
+    too old. Groups beyond the capacity are gone unless `again`.
+
+    Source: PrimeIntellect-ai/prime-rl, pull requests 2329 (`masked`), 2960
+    (`withheld`)."""
 
 
 class PolicyTrainer(Config):
@@ -194,7 +200,7 @@ class RolloutStop(Config):
     steps: Count | None = None
     """Steps of the trainer (batches)."""
     samples: Count | None = None
-    """Samples that were trained."""
+    """Samples that were trained, or masked."""
     time: Annotated[float, Field(gt=0)] | None = None
     """Virtual seconds."""
 
@@ -291,12 +297,29 @@ def check_rollouts(world: RolloutOptions) -> None:
             f"wait for a group while others fill the queue; remove it, and bound the "
             f"queue by generation.max_async_level"
         )
+    _check_kept(queue)
     least = world.weights.every - 1
     if queue.max_age is not None and queue.max_age < least:
         raise LocatedError(
             f"queue.max_age must be at least weights.every - 1 ({least}), got "
             f"{queue.max_age}, or no sample could be trained before the next update; "
             f"raise it"
+        )
+
+
+def _check_kept(queue: SampleQueue) -> None:
+    """Refuses groups that are kept for no reason, or fill a queue for ever."""
+    if queue.dropped in ("lost", "again"):
+        return
+    if queue.max_age is None:
+        raise LocatedError(
+            f"queue.max_age must be set with dropped: {queue.dropped}, which is of "
+            f"samples that are older; set it"
+        )
+    if queue.dropped == "withheld" and queue.capacity and queue.full == "wait":
+        raise LocatedError(
+            "queue.full must be drop_oldest with dropped: withheld, because a full "
+            "queue may have no batch, got 'wait'; change it, or take masked"
         )
 
 

@@ -16,7 +16,10 @@ class SampleOutcome(IntEnum):
     """The queue gave it up: too old, or too many."""
     ABORTED = 2
     """It was stopped by an update of the weights, and made again."""
-    UNDER_WAY = 3
+    MASKED = 3
+    """It was in a batch, too old: its reward counts for its group, it has no gradient.
+    """
+    UNDER_WAY = 4
     """Generated, waiting or in training when the run ended."""
 
 
@@ -32,8 +35,8 @@ class Rollouts(NamedTuple):
             one starts: `group`, `prompt`, `member`, `attempt`, `slot`, `tokens` that
             were generated, `start_time`, `finish_time`, `ready_time` (entry into the
             queue; NaN without), `outcome` (`SampleOutcome`), `start_version`,
-            `ready_version` (of the trainer at entry), `step` that trained it from 1,
-            and `start_work`, `finish_work`, the tokens that a busy slot had generated
+            `ready_version` (of the trainer at entry), `step` of its batch from 1, and
+            `start_work`, `finish_work`, the tokens that a busy slot had generated
             by then.
         steps: Columns of steps: `start_time`, `end_time` (NaN if the run ended before),
             `samples`, `tokens`, `left` (samples in the queue after the batch was

@@ -153,7 +153,7 @@ class SlotEvents(ABC):
         batch = self._world.trainer.samples
         if level is not None and batch is not None:
             lead = (self._version + 1 + level) * batch
-            if self._admitted >= lead:
+            if self._admitted - self._queue.num_withheld(self._version) >= lead:
                 return None
         prompt, member = divmod(self._fresh, self._size)
         self._fresh += 1
