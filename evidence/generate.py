@@ -50,7 +50,6 @@ from .generators import (
     observatory,
     optimisers,
     reality,
-    refuted,
     sentences,
     stops,
 )
@@ -484,7 +483,6 @@ def main(arguments: list[str]) -> int:
     methods.rates(RESULTS, FIGURES)
     enemies.breakdown(RESULTS, FIGURES)
     observatory.figures(RESULTS, FIGURES)
-    refuted.draw(RESULTS, FIGURES)
     computation_trees.draw(FIGURES)
     figure8.draw(RESULTS / "testbed", FIGURES)
     dependent_delays.draw(RESULTS, FIGURES)

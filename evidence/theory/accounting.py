@@ -60,7 +60,7 @@ class Numeric(NamedTuple):
 
     Attributes:
         attained: No bound: by Poisson sampling's formula at the sensitivity of a
-            replaced sample, integer orders and Lemma 4 (evidence/pages/findings.md).
+            replaced sample, integer orders and Lemma 4 (evidence/pages/tables.md).
             Two data sets have this divergence without replacement, too (all gradients
             but the replaced one are its opposite).
         uniform: a bound for batches without replacement and a replaced sample.
