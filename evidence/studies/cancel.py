@@ -698,7 +698,7 @@ def main() -> None:
     parser.add_argument("what", choices=("run", "take", "list"))
     parser.add_argument("names", nargs="*", help="worlds, or a kind; by default all")
     parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     known = {world.name: world for kind in worlds().values() for world in kind}
     kinds = {kind: [world.name for world in found] for kind, found in worlds().items()}
     if given.what == "list":

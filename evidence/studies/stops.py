@@ -321,7 +321,7 @@ def main() -> None:
     parser.add_argument("what", choices=("run", "take", "list"))
     parser.add_argument("names", nargs="*", help="worlds; by default all")
     parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     known = {world.name: world for world in worlds()}
     if given.what == "list":
         print("\n".join(known))
