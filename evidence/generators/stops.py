@@ -29,7 +29,7 @@ HEAD = """\
 **Which side is faster is decided by what happens to a stopped job, and by what it
 costs, before it is decided by staleness.** If the next job takes as long as the stopped
 one (`kept`: the same batch on the same busy machine), stopping gains nothing, and the
-best asynchronous method is ahead. If it has a new draw of its time, or goes on where
+best asynchronous method is ahead. If it has a new draw of its time, or continues where
 the stopped one was, and at no cost, the best synchronous method is as fast or faster:
 everybody begins again at each arrival. A cost of some hundredths to tenths of a job
 takes that away.

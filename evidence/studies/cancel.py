@@ -246,7 +246,7 @@ class JobTimes:
         return np.exp(HALF * self._scores(-1) + HALF**2 / 2)
 
     def ends(self, now: float, work: float) -> float:
-        """Returns when a job ends that begins now and takes so many seconds."""
+        """Returns when a job ends that begins now and takes `work` seconds."""
         return now + work
 
     def worked(self, began: float, now: float) -> float:

@@ -29,7 +29,7 @@ def programs() -> Path | None:
 
 
 def shorten(most: int = MOST_BYTES) -> int:
-    """Removes the oldest compiled programs beyond so many bytes, and returns theirs.
+    """Removes the oldest compiled programs beyond `most` bytes, and returns theirs.
 
     Programs of another version of JAX or of a changed model are never read again.
     """

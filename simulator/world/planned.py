@@ -238,7 +238,7 @@ class RememberingWay(WatchedWay):
     def __init__(self, cycle: Cycle) -> None:
         super().__init__(cycle)
         self._took = [0.0] * cycle.world.num_clients
-        """Computing time of each client's last job that has begun to compute."""
+        """Computing time of the last job that each client has started to compute."""
         self._given: dict[int, float] = {}
         """Computing time of the next job of clients whose last one was stopped."""
 
@@ -247,7 +247,7 @@ class RememberingWay(WatchedWay):
         world, timing = self._world, self._world.timing[client]
         fate = world.groups[world.groups.of[client]].config.stopped
         if self._under_way[client] and timing and fate != "redrawn":
-            done = self._env.now - timing[0]  # below 0: it has not begun to compute
+            done = self._env.now - timing[0]  # below 0: it does not compute yet
             if done >= 0:
                 done = done if fate == "resumed" else 0
                 self._given[client] = max(self._took[client] - done, 0)

@@ -62,7 +62,7 @@ class TreeMean(NoisyMean):
             raise method.refusal(
                 self,
                 "secure",
-                "must have least 1 with tree_mean, whose noise goes on over all "
+                "must have least 1 with tree_mean, whose noise lasts over all "
                 f"commits, got {self.secure.least}; remove least",
             )
 

@@ -29,7 +29,7 @@ def in_commits(table: LogTable) -> None:
     """Gives a log its times `read_time` and `arrived_time` in commits, in place.
 
     Raises:
-        DataError: the order has gaps, or no client can have read what is said.
+        DataError: the order has gaps, or a client cannot have read that version.
     """
     frame = table.frame
     if "position" in frame and "commit" not in frame:

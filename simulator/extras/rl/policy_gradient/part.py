@@ -62,7 +62,7 @@ class PolicyGradient(Algorithm):
     and u = pi / p, w is p / mu times u or 0: the gradient of p / mu min(u A, clip(u)
     A). It needs several steps of the optimiser on a batch (`trainer.optimizer_steps`),
     each on an equal part of it; in the first u is 1 and w is that of `importance`.
-    Samples that the queue masks or withholds count in A, and not in the mean.
+    Samples that the queue masks or withholds count in A and have no gradient.
 
     Source: Williams (1992), REINFORCE; `clipped`: Schulman et al., Proximal Policy
     Optimization Algorithms (2017), eq. 7; `decoupled`: Fu et al., AReaL (2025), section
