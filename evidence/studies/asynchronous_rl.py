@@ -45,7 +45,7 @@ SPREADS, MEANS = (1.0, 0.7, 1.3), (2048, 1024, 4096)
 SEED = 1
 
 
-class Asynchronous(NamedTuple):
+class PredictedRun(NamedTuple):
     """A run to foretell.
 
     Attributes:
@@ -68,23 +68,23 @@ class Asynchronous(NamedTuple):
 
 
 RUNS = {
-    "16:16": Asynchronous(16, 16, 6),
-    "32:32": Asynchronous(32, 32, 6),
-    "64:64": Asynchronous(64, 64, 6),
-    "64:64, threshold 0": Asynchronous(64, 64, 4),
-    "64:64, threshold 0.1": Asynchronous(64, 64, 4.4),
-    "64:64, threshold 0.3": Asynchronous(64, 64, 5.2),
-    "30B, 96:32": Asynchronous(96, 32, 6, LARGE, 8 * 1024, 4.38),
+    "16:16": PredictedRun(16, 16, 6),
+    "32:32": PredictedRun(32, 32, 6),
+    "64:64": PredictedRun(64, 64, 6),
+    "64:64, threshold 0": PredictedRun(64, 64, 4),
+    "64:64, threshold 0.1": PredictedRun(64, 64, 4.4),
+    "64:64, threshold 0.3": PredictedRun(64, 64, 5.2),
+    "30B, 96:32": PredictedRun(96, 32, 6, LARGE, 8 * 1024, 4.38),
 }
 LATER = {
-    "10K tokens, 8:8": Asynchronous(8, 8, 6, SHORT, 10 * 1024),
-    "tools, 16:16": Asynchronous(16, 16, 8, TOOLS, 16 * 1024, prompts=64),
+    "10K tokens, 8:8": PredictedRun(8, 8, 6, SHORT, 10 * 1024),
+    "tools, 16:16": PredictedRun(16, 16, 8, TOOLS, 16 * 1024, prompts=64),
 }
 LEARNT = ("16:16", "32:32", "64:64", "30B, 96:32")
 """One run for each division of GPUs, by which the later ones are corrected."""
 
 
-def speeds(run: Asynchronous, mean: float) -> tuple[float, float]:
+def speeds(run: PredictedRun, mean: float) -> tuple[float, float]:
     """Returns a and b, whose generation times differ least from the rows' (relative).
 
     With a single row each of the two terms is half of its time: assumed.
@@ -98,13 +98,13 @@ def speeds(run: Asynchronous, mean: float) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def training(run: Asynchronous) -> float:
+def training(run: PredictedRun) -> float:
     """Returns the seconds of training on the prompts of a step."""
     nearest = run.trainers if run.trainers in run.rows else min(run.rows)
     return run.rows[nearest][1] * nearest / run.trainers
 
 
-def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
+def world_of(run: PredictedRun, spread: float, mean: float, lead: int) -> Any:
     """Returns the run's world.
 
     Args:
@@ -150,14 +150,14 @@ def world_of(run: Asynchronous, spread: float, mean: float, lead: int) -> Any:
     return world
 
 
-def seconds_of(run: Asynchronous, spread: float, mean: float, lead: int) -> float:
+def seconds_of(run: PredictedRun, spread: float, mean: float, lead: int) -> float:
     """Returns the seconds of a step."""
     world = world_of(run, spread, mean, lead)
     told = measured(world, SEED, play(world, SEED))
     return told["seconds_per_step"] * world.weights.every
 
 
-def predicted(run: Asynchronous) -> tuple[float, float, float]:
+def predicted(run: PredictedRun) -> tuple[float, float, float]:
     """Returns seconds of a step as assumed, and the least and greatest of its range.
 
     The range changes one assumption at a time: spread, mean, or budget.

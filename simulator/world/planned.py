@@ -261,6 +261,12 @@ class RememberingWay(WatchedWay):
         return took
 
 
+def watched(cycle: Cycle) -> WatchedWay:
+    """Returns a way on which jobs may be stopped, as the groups' `stopped` needs it."""
+    remembers = any(each.config.stopped != "redrawn" for each in cycle.world.groups)
+    return (RememberingWay if remembers else WatchedWay)(cycle)
+
+
 HandOut = Callable[[int, Then, Then], None]
 """Does a client's job elsewhere as soon as it has read: called with the client, and
 with callbacks for the arrival of its contribution and for its loss."""

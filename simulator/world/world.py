@@ -247,12 +247,9 @@ class World(Clock):
         course = JobCourse.WATCHED if stops else self._course
         if course is JobCourse.PLAIN:
             return Way(cycle)
-        from .planned import PlannedWay, RememberingWay, WatchedWay
+        from .planned import PlannedWay, watched
 
-        if course is JobCourse.PLANNED:
-            return PlannedWay(cycle)
-        remembers = stops and any(g.config.stopped != "redrawn" for g in self.groups)
-        return (RememberingWay if remembers else WatchedWay)(cycle)
+        return (PlannedWay if course is JobCourse.PLANNED else watched)(cycle)
 
     def stage(self, purpose: Purpose, then: Then) -> Then:
         """Returns a function that lets a client pass a stage, and then calls `then`.
