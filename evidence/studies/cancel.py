@@ -36,12 +36,13 @@ import argparse
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -670,15 +671,19 @@ def table(world: CancelWorld) -> pd.DataFrame:
 
 def play_world(world: CancelWorld) -> str:
     """Writes the file of a world, whole or not at all; returns its name, or why not."""
-    path = RUNS / f"{world.name}.csv"
+    return written(RUNS / f"{world.name}.csv", world.name, partial(table, world))
+
+
+def written(path: Path, name: str, make: Callable[[], pd.DataFrame]) -> str:
+    """Writes a table, whole or not at all; returns a name, or why there is none."""
     part = path.with_suffix(".part")
     try:
-        found = table(world)
+        found = make()
     except ValueError as error:  # the other worlds are played all the same
-        return str(error)
+        return f"{name}: {error}"
     found.to_csv(part, index=False, float_format="%.5g")
     part.replace(path)
-    return world.name
+    return name
 
 
 def take() -> None:
@@ -694,29 +699,50 @@ def take() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m evidence.studies.cancel")
+    kinds = {kind: [world.name for world in found] for kind, found in worlds().items()}
+    known = {world.name: world for kind in worlds().values() for world in kind}
+    command("cancel", known, kinds, RUNS, play_world, take)
+
+
+def command(
+    study: str,
+    known: dict[str, Any],
+    kinds: dict[str, list[str]],
+    runs: Path,
+    play_one: Callable[[Any], str],
+    take_in: Callable[[], None],
+) -> None:
+    """Runs the command line of a study of worlds.
+
+    Args:
+        study: Name of its module.
+        known: Worlds by name.
+        kinds: Names of worlds, by a name for them all.
+        runs: Folder of the files of worlds.
+        play_one: Writes the file of a world, and returns what to say of it.
+        take_in: Puts the files into the table of results.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m evidence.studies.{study}")
     parser.add_argument("what", choices=("run", "take", "list"))
     parser.add_argument("names", nargs="*", help="worlds, or a kind; by default all")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_intermixed_args()
-    known = {world.name: world for kind in worlds().values() for world in kind}
-    kinds = {kind: [world.name for world in found] for kind, found in worlds().items()}
     if given.what == "list":
         print("\n".join(known))
         return
     if given.what == "take":
-        take()
+        take_in()
         return
-    names = [x for name in given.names or kinds for x in kinds.get(name, [name])]
+    names = [x for name in given.names or known for x in kinds.get(name, [name])]
     if unknown := {*names} - {*known}:
+        also = f", or {', '.join(kinds)}" if kinds else ""
         parser.error(
-            f"{', '.join(sorted(unknown))}: must be worlds that `list` names, or "
-            f"{', '.join(kinds)}"
+            f"{', '.join(sorted(unknown))}: must be worlds that `list` names{also}"
         )
-    RUNS.mkdir(parents=True, exist_ok=True)
-    left = [known[x] for x in names if not (RUNS / f"{x}.csv").exists()]
+    runs.mkdir(parents=True, exist_ok=True)
+    left = [known[x] for x in names if not (runs / f"{x}.csv").exists()]
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for said in pool.map(play_world, left):
+        for said in pool.map(play_one, left):
             print(said, flush=True)
 
 

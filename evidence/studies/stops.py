@@ -26,13 +26,11 @@ Jobs take a second on average, those of unlike clients more or less (a spread of
 A world is a file, written whole; worlds that are there already are not played again.
 """
 
-import argparse
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +46,10 @@ from .cancel import (
     Case,
     JobTimes,
     Method,
+    command,
     means_of,
     measure,
+    written,
 )
 
 RUNS = Path("runs/stops")
@@ -292,15 +292,7 @@ def table(
 
 def play_world(world: StopsWorld) -> str:
     """Writes the file of a world, whole or not at all; returns its name, or why not."""
-    path = RUNS / f"{world.name}.csv"
-    part = path.with_suffix(".part")
-    try:
-        found = table(world)
-    except ValueError as error:  # the other worlds are played all the same
-        return f"{world.name}: {error}"
-    found.to_csv(part, index=False, float_format="%.5g")
-    part.replace(path)
-    return world.name
+    return written(RUNS / f"{world.name}.csv", world.name, partial(table, world))
 
 
 def take() -> None:
@@ -317,26 +309,8 @@ def take() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m evidence.studies.stops")
-    parser.add_argument("what", choices=("run", "take", "list"))
-    parser.add_argument("names", nargs="*", help="worlds; by default all")
-    parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_intermixed_args()
     known = {world.name: world for world in worlds()}
-    if given.what == "list":
-        print("\n".join(known))
-        return
-    if given.what == "take":
-        take()
-        return
-    if unknown := {*given.names} - {*known}:
-        parser.error(f"{', '.join(sorted(unknown))}: must be worlds that `list` names")
-    RUNS.mkdir(parents=True, exist_ok=True)
-    names = given.names or known
-    left = [known[x] for x in names if not (RUNS / f"{x}.csv").exists()]
-    with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for said in pool.map(play_world, left):
-            print(said, flush=True)
+    command("stops", known, {}, RUNS, play_world, take)
 
 
 if __name__ == "__main__":
