@@ -25,16 +25,26 @@ WORLD = ["law", "clients", "noise", "condition"]
 WIDTH = 7.16
 SHOWN = "exponential"
 """Law of the figure."""
+HEAVY = ("exponential", "Lomax 1.5")
+"""Laws of which a new draw is a gain by itself."""
 HEAD = """\
-**Which side is faster is decided by what happens to a stopped job, and by what it
-costs, before it is decided by staleness.** If the next job takes as long as the stopped
-one (`kept`: the same batch on the same busy machine), stopping gains nothing, and the
-best asynchronous method is ahead. If it has a new draw of its time, or continues where
-the stopped one was, and at no cost, the best synchronous method is as fast or faster:
-everybody begins again at each arrival. A cost of some hundredths to tenths of a job
-takes that away.
+**Which side is faster is decided by what happens to a stopped job, and by what a stop
+costs.** If the next job takes as long as the stopped one (`kept`: the same batch on the
+same busy machine), stopping gains nothing, and the best asynchronous method is ahead
+unless there is little noise. If the next job continues where the stopped one was
+(`resumed`), and at no cost, the best synchronous method is ahead: everybody begins
+again at each arrival. A cost of 0.1 mean jobs turns most of that. If the next job has a
+new draw of its time (`redrawn`), the law decides: with exponential or Lomax times
+synchronous methods are ahead where a stop is free. With log-normal times, memory, or a
+factor in common asynchronous ones are.
 
-So far {played} of {planned} worlds are played; the others are listed below.
+Cells in which the asynchronous side is decided to be faster, slower, or neither, by
+what happens and by the cost of a stop in mean jobs (95 % intervals, each by itself):
+
+{cells}
+
+So far {played} of {planned} worlds are played, those of {clients} clients. The others
+are listed below.
 
 Here *synchronous* is R = 1: all contributions are fresh. *Asynchronous* is everything
 else in [the family of cancel](cancel.md): a commit is the mean of m contributions, none
@@ -73,8 +83,11 @@ def ratios(results: Path) -> pd.DataFrame:
     rows = []
     for cell, own in frame.groupby([*WORLD, "fate", "cost"], sort=False):
         fast, slow = (own[own["side"] == side] for side in program.SIDES)
-        logs = np.log(slow[seeds].to_numpy(float) / fast[seeds].to_numpy(float))
-        found = [math.exp(each) for each in interval(logs[0])]
+        [slower], [faster] = (side[seeds].to_numpy(float) for side in (slow, fast))
+        never = np.isinf(slower) & np.isinf(faster)  # neither has arrived: no winner
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(never, 0.0, np.log(slower) - np.log(faster))
+        found = [math.exp(each) for each in interval(logs)]
         rows.append((*cell, *found, _method(fast), _method(slow)))
     names = [*WORLD, "fate", "cost", "ratio", "low", "high", "of_async", "of_sync"]
     return pd.DataFrame(rows, columns=pd.Index(names))
@@ -109,6 +122,21 @@ def crossings(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def cells(found: pd.DataFrame) -> pd.DataFrame:
+    """Returns how many cells are decided which way, by law, fate and cost."""
+    heavy = found["law"].isin(HEAVY)
+    laws = np.where(heavy, ", ".join(HEAVY), "the others")
+    rows = []
+    for (law, fate), own in found.groupby([laws, "fate"], sort=False):
+        counts = {}
+        for cost, mine in own.groupby("cost"):
+            ahead, behind = int((mine["low"] > 1).sum()), int((mine["high"] < 1).sum())
+            left = len(mine) - ahead - behind
+            counts[f"cost {cost:g}"] = f"{ahead}, {behind}, {left}"
+        rows.append({"times": law, "fate": fate} | counts)
+    return pd.DataFrame(rows).sort_values(["fate", "times"], kind="stable")
+
+
 def document(note: str, results: Path) -> str:
     """Returns the page."""
     found = ratios(results)
@@ -119,6 +147,8 @@ def document(note: str, results: Path) -> str:
         planned=len(program.worlds()),
         seeds=len(program.JUDGE),
         shown=SHOWN,
+        cells=markdown(cells(found)),
+        clients=", ".join(map(str, sorted({clients for clients, _ in there}))),
     )
     parts = [f"# What happens to a stopped job?\n\n{note}\n{head}"]
     parts.append(
