@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from ..parts.base import Config, FilePath, LocatedError, NumClients, tag
 from ..parts.catalogue import AnyPart
@@ -237,11 +242,7 @@ class Behaviour(Config):
     """Download link (server to client): latency and bandwidth."""
     restart: AnyLaw | None = None
     """Law of the time from the stop of a job by the server to the next read."""
-    # Left out of dumps by default: digests of timelines stay what they were.
-    stopped: Annotated[
-        Literal["redrawn", "kept", "resumed"],
-        Field(exclude_if=lambda fate: fate == "redrawn"),
-    ] = "redrawn"
+    stopped: Literal["redrawn", "kept", "resumed"] = "redrawn"
     """Computing time of the job after a stopped one: a new draw, the time that the
     stopped one would have taken (the same batch on the same busy machine), or what was
     left of it."""
@@ -257,6 +258,14 @@ class Behaviour(Config):
     """Uploads that do not arrive, or twice."""
     watts: Rates | None = None
     """Joules that a client draws, by the second and by the byte."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out `stopped` where it is not set: digests stay what they were."""
+        tree = dump(self)
+        if "stopped" not in self.model_fields_set:
+            tree.pop("stopped", None)
+        return tree
 
     @property
     def comes_and_goes(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from stalesim.simulator.catalogue.protocols.asynchronous import Asynchronous
 from stalesim.simulator.catalogue.protocols.collect.collect import Collect
 from stalesim.simulator.files.timeline import Outcome
+from stalesim.simulator.scenario.setting import WorldScenario
 from stalesim.simulator.world.clients import Clients, Group
 from stalesim.simulator.world.laws.distributions import Constant, Scipy
 from tests.support import everything, played
@@ -114,3 +115,26 @@ def test_groups_have_fates_of_their_own() -> None:
     protocol = Collect(count=1, late="stop")
     rows, *_ = everything(played(protocol, Clients(groups=groups), 2, time=5))
     assert rows.time[(rows.worker == 1).any(axis=1)].tolist() == [4.5]
+
+
+@pytest.mark.parametrize(("base", "own"), [("kept", "redrawn"), ("redrawn", "kept")])
+def test_what_is_written_survives_a_dump(base: Fate, own: Fate) -> None:
+    """Also a group's default, where all others have another fate."""
+    tree = {
+        "name": "x",
+        "clients": {
+            "compute": {"law": "expon"},
+            "stopped": base,
+            "groups": {"a": {"number": 1}, "b": {"number": 1, "stopped": own}},
+        },
+        "protocol": {"kind": "collect", "count": 1, "late": "stop"},
+        "stop": {"time": 5},
+    }
+    scenario = WorldScenario.model_validate(tree)
+    again = WorldScenario.model_validate(scenario.model_dump(mode="json"))
+    for each in (scenario, again):
+        assert each.clients is not None
+        fates = [part.stopped for _, _, part in each.clients.behaviours(2)]
+        assert fates == [base, own]
+    dumped = Clients(compute=SOON).model_dump(mode="json")
+    assert "stopped" not in dumped
