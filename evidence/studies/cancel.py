@@ -156,6 +156,11 @@ class CancelWorld(NamedTuple):
         return means_of(self.clients, self.spread)
 
     @property
+    def stays(self) -> bool:
+        """Whether runs are over when they stay at the target, not at a touch."""
+        return False
+
+    @property
     def seeds(self) -> tuple[Sequence[int], Sequence[int]]:
         """Seeds that tune, and seeds that judge; constant times have no chance."""
         return ((0,), (0,)) if self.tail == "constant" else (TUNE, JUDGE)
@@ -565,6 +570,26 @@ class Reached(NamedTuple):
     oldest: int
 
 
+def passed(seconds: np.ndarray, there: np.ndarray, when: np.ndarray) -> np.ndarray:
+    """Returns when each step was first at the target, after some more commits.
+
+    Args:
+        seconds: The same before them, infinite where it was not there.
+        there: Whether it is at the target, by commit and step.
+        when: Seconds of the commits.
+    """
+    time = np.where(there.any(axis=0), when[there.argmax(axis=0)], np.inf)
+    return np.minimum(seconds, time)
+
+
+def staying(seconds: np.ndarray, there: np.ndarray, when: np.ndarray) -> np.ndarray:
+    """Returns since when each step is at the target and does not leave it again."""
+    after = np.append(when, np.inf)
+    last_above = there.shape[0] - 1 - (~there[::-1]).argmax(axis=0)
+    since = np.where(np.isinf(seconds), when[0], seconds)
+    return np.where(there.all(axis=0), since, after[last_above + 1])
+
+
 def run(world: "CancelWorld | StopsWorld", times: JobTimes, method: Method) -> Reached:
     """Returns the seconds of a method to the target, at every step and case."""
     means, cases = world.means.tolist(), world.cases
@@ -595,10 +620,9 @@ def run(world: "CancelWorld | StopsWorld", times: JobTimes, method: Method) -> R
             }
             for at, case in enumerate(cases):
                 there = found[case.condition].reached(case)
-                some = there.any(axis=0)
-                time = np.array(when)[there.argmax(axis=0)]
-                seconds[at] = np.minimum(seconds[at], np.where(some, time, np.inf))
-                if some.any() and first[at] == math.inf:
+                arrived = staying if world.stays else passed
+                seconds[at] = arrived(seconds[at], there, np.array(when))
+                if there.any() and first[at] == math.inf:
                     first[at] = version
             when, mean, variance, shifts = [], [], [], []
             if version >= min(MOST, PATIENCE * max(first)):

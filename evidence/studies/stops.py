@@ -13,6 +13,10 @@ and whether clients wait. A method is *synchronous* if R = 1, so that all contri
 are fresh, else *asynchronous*. Steps, R and m are chosen together, by `TUNE` seeds;
 what is chosen is played by `JUDGE` others.
 
+A run is over when the expected squared gradient norm is at the target and stays there
+for as many commits as the fastest step has needed. The first touch would favour stale
+methods, whose iterates oscillate: they dip below the target and come back.
+
 Jobs take a second on average, those of unlike clients more or less (a spread of 1). By
 `times` they are independent, or log-normal with an s of 1 and
 
@@ -90,6 +94,11 @@ class StopsWorld(NamedTuple):
     def means(self) -> np.ndarray:
         """Mean seconds of each client."""
         return means_of(self.clients, 1.0)
+
+    @property
+    def stays(self) -> bool:
+        """Whether runs are over when they stay at the target, not at a touch."""
+        return True
 
     @property
     def unlike(self) -> bool:

@@ -123,3 +123,23 @@ def test_crossings_are_those_of_the_intervals(tmp_path) -> None:
     left = text.split("## Not played")[1].strip().rstrip(".").split(", ")
     assert len(left) == 20
     assert "8-exponential" not in left
+
+
+def test_a_step_is_there_when_it_stays() -> None:
+    """Against a loop, over blocks of commits whose targets are met at random."""
+    r = np.random.default_rng(5)
+    there = r.random((40, 6)) < np.linspace(0.2, 1, 6)
+    there[:, 4] = np.arange(40) >= 17
+    when = np.cumsum(r.exponential(size=40))
+    first = stays = np.full(6, np.inf)
+    for block in (slice(0, 8), slice(8, 16), slice(16, 40)):
+        first = cancel.passed(first, there[block], when[block])
+        stays = cancel.staying(stays, there[block], when[block])
+    for step in range(6):
+        hits = np.flatnonzero(there[:, step])
+        assert first[step] == when[hits[0]]
+        above = np.flatnonzero(~there[:, step])
+        after = above[-1] + 1 if above.size else 0
+        assert stays[step] == (when[after] if after < 40 else np.inf)
+    assert stays[4] == when[17]
+    assert stays[5] == when[0]
