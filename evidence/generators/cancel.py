@@ -47,7 +47,8 @@ HEAD = """\
 **Every result here rests on one premise: a cancelled job restarts with a new draw of
 its time**, and at no cost where none is named. With exponential or heavier times a
 new draw is a gain by itself. Where the restarted job is as long as the cancelled one,
-cancelling gains nothing or loses.
+cancelling gains nothing or loses. **A run is over when it touches the target**, which
+favours stale methods: where it must stay there, they lose ([stopped jobs](stops.md)).
 
 Two checks of 27 November 2026 kept the time of a cancelled job (16 clients, spread 1,
 no cost; not kept results). This program, changed to use a cancelled job's number

@@ -25,21 +25,28 @@ WORLD = ["law", "clients", "noise", "condition"]
 WIDTH = 7.16
 SHOWN = "exponential"
 """Law of the figure."""
-HEAVY = ("exponential", "Lomax 1.5")
-"""Laws of which a new draw is a gain by itself."""
 HEAD = """\
-**Which side is faster is decided by what happens to a stopped job, and by what a stop
-costs.** If the next job takes as long as the stopped one (`kept`: the same batch on the
-same busy machine), stopping gains nothing, and the best asynchronous method is ahead
-unless there is little noise. If the next job continues where the stopped one was
-(`resumed`), and at no cost, the best synchronous method is ahead: everybody begins
-again at each arrival. A cost of 0.1 mean jobs turns most of that. If the next job has a
-new draw of its time (`redrawn`), the law decides: with exponential or Lomax times
-synchronous methods are ahead where a stop is free. With log-normal times, memory, or a
-factor in common asynchronous ones are.
+**Noise decides which side is faster, and between its ends what happens to a stopped
+job, and at what cost.** With much noise the best asynchronous method is 1.3 to 1.4
+times as fast if the next job takes as long as the stopped one (`kept`: the same batch
+on the same busy machine). It is as fast as the best synchronous one if a stop is free
+and the next job continues where the stopped one was (`resumed`). With little noise the
+best synchronous method is as fast or faster, whatever happens. A new draw of the time
+(`redrawn`) is between. Where a stop is free and the time is not kept, the best
+synchronous method stops jobs in every cell, at a cost of one mean job in a quarter.
 
-Cells in which the asynchronous side is decided to be faster, slower, or neither, by
-what happens and by the cost of a stop in mean jobs (95 % intervals, each by itself):
+**Premise: a run is over when it stays at the target**, for as many commits again as the
+fastest step has needed. A first version took the first touch, which favours stale
+methods: their iterates dip below the target and come back. It had asynchrony ahead in
+35 of 42 cells of `kept`, 1.55 where 1.15 stands below (exponential, noise 4, condition
+number 10). A referee with code of its own found that: event loop, moments, 1,000 seeds
+(not a kept result). With the first touch it had 1.65 for `kept`, 0.93 for `redrawn` and
+1.34 at a cost of 0.3. Where runs must stay for 50 commits it had 1.22, 0.83 and 1.01.
+
+The seconds of the best synchronous method over those of the best asynchronous one, by
+the cost of a stop in mean jobs: the range over laws and condition numbers. In brackets
+are the cells in which asynchrony is decided to be faster and slower (95 % intervals,
+each by itself).
 
 {cells}
 
@@ -49,9 +56,9 @@ are listed below.
 Here *synchronous* is R = 1: all contributions are fresh. *Asynchronous* is everything
 else in [the family of cancel](cancel.md): a commit is the mean of m contributions, none
 of which is R commits stale or more; late jobs end or are stopped; clients may wait.
-Both sides tune step, R and m on ten seeds and are judged by {seeds} others. Time is
-virtual seconds until the expected squared gradient norm of a quadratic is a thousandth
-of the start's, by exact moments. Clients' mean times have a spread of 1.
+Both sides tune step, R and m on ten seeds and are judged by {seeds} others. The target
+is an expected squared gradient norm of a quadratic that is a thousandth of the start's,
+by exact moments. Clients' mean times have a spread of 1. Noise is sigma^2 / epsilon.
 
     python -m evidence.studies.stops run --processes 2
     python -m evidence.studies.stops take
@@ -60,9 +67,8 @@ In a scenario the three fates are `clients.stopped`, the cost is `clients.restar
 
 ![ratios against the cost of a stop](figures/stops.png)
 
-The seconds of the best synchronous method over those of the best asynchronous one,
-{shown} times, condition number 10: above 1 asynchrony is faster. Lines are medians of
-seeds, bands 95 % of order statistics.
+The same ratios with {shown} times and condition number 10: above 1 asynchrony is
+faster. Lines are medians of seeds, bands 95 % of order statistics.
 """
 
 
@@ -123,18 +129,16 @@ def crossings(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells(found: pd.DataFrame) -> pd.DataFrame:
-    """Returns how many cells are decided which way, by law, fate and cost."""
-    heavy = found["law"].isin(HEAVY)
-    laws = np.where(heavy, ", ".join(HEAVY), "the others")
+    """Returns ranges of ratios and decided cells, by noise, fate and cost."""
     rows = []
-    for (law, fate), own in found.groupby([laws, "fate"], sort=False):
-        counts = {}
+    for (noise, fate), own in found.groupby(["noise", "fate"]):
+        row = {"noise": f"{noise:g}", "next job": fate}
         for cost, mine in own.groupby("cost"):
-            ahead, behind = int((mine["low"] > 1).sum()), int((mine["high"] < 1).sum())
-            left = len(mine) - ahead - behind
-            counts[f"cost {cost:g}"] = f"{ahead}, {behind}, {left}"
-        rows.append({"times": law, "fate": fate} | counts)
-    return pd.DataFrame(rows).sort_values(["fate", "times"], kind="stable")
+            ahead, behind = (mine["low"] > 1).sum(), (mine["high"] < 1).sum()
+            least, most = mine["ratio"].min(), mine["ratio"].max()
+            row[f"cost {cost:g}"] = f"{least:.2f} to {most:.2f} ({ahead}, {behind})"
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def document(note: str, results: Path) -> str:
@@ -189,7 +193,9 @@ def draw(results: Path, folder: Path) -> None:
             costs = [f"{cost:g}" for cost in sorted(own["cost"].unique())]
             axis.set_xticks(range(len(costs)), costs)
             axis.set_yscale("log")
-            axis.set_yticks([0.8, 1, 1.25, 1.6], ["0.8", "1", "1.25", "1.6"])
+            axis.set_yticks(
+                [0.6, 0.8, 1, 1.25, 1.6], ["0.6", "0.8", "1", "1.25", "1.6"]
+            )
             axis.minorticks_off()
         for axis in axes[-1]:
             axis.set_xlabel("Cost of a stop (mean jobs)")
