@@ -35,18 +35,19 @@ best synchronous method is as fast or faster, whatever happens. A new draw of th
 (`redrawn`) is between. Where a stop is free and the time is not kept, the best
 synchronous method stops jobs in every cell, at a cost of one mean job in a quarter.
 
-**Premise: a run is over when it stays at the target**, for as many commits again as the
-fastest step has needed. A first version took the first touch, which favours stale
-methods: their iterates dip below the target and come back. It had asynchrony ahead in
-35 of 42 cells of `kept`, 1.55 where 1.15 stands below (exponential, noise 4, condition
-number 10). A referee with code of its own found that: event loop, moments, 1,000 seeds
-(not a kept result). With the first touch it had 1.65 for `kept`, 0.93 for `redrawn` and
-1.34 at a cost of 0.3. Where runs must stay for 50 commits it had 1.22, 0.83 and 1.01.
+**Premise: a run is over when it stays at the target**, for at least as many commits
+again as the fastest step has needed. A first version took the first touch, which
+favours stale methods: their iterates dip below the target and come back. It had
+asynchrony ahead in 35 of 42 cells of `kept`, 1.55 where 1.15 stands below (exponential,
+noise 4, condition number 10; `git show 58c62c64:evidence/results/stops/worlds.csv`). A
+referee with an event loop, moments and 1,000 seeds of its own found that (not a kept
+result): 1.65 for `kept`, 0.93 for `redrawn` and 1.34 at a cost of 0.3 with the first
+touch, and 1.22, 0.83 and 1.01 where runs must stay for 50 commits.
 
 The seconds of the best synchronous method over those of the best asynchronous one, by
 the cost of a stop in mean jobs: the range over laws and condition numbers. In brackets
-are the cells in which asynchrony is decided to be faster and slower (95 % intervals,
-each by itself).
+are the cells, of {each}, in which asynchrony is decided to be faster and slower (95 %
+intervals, each by itself).
 
 {cells}
 
@@ -152,6 +153,7 @@ def document(note: str, results: Path) -> str:
         seeds=len(program.JUDGE),
         shown=SHOWN,
         cells=markdown(cells(found)),
+        each=len(there) * found["condition"].nunique(),
         clients=", ".join(map(str, sorted({clients for clients, _ in there}))),
     )
     parts = [f"# What happens to a stopped job?\n\n{note}\n{head}"]

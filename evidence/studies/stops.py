@@ -14,8 +14,8 @@ are fresh, else *asynchronous*. Steps, R and m are chosen together, by `TUNE` se
 what is chosen is played by `JUDGE` others.
 
 A run is over when the expected squared gradient norm is at the target and stays there
-for as many commits as the fastest step has needed. The first touch would favour stale
-methods, whose iterates oscillate: they dip below the target and come back.
+for at least as many commits again as the fastest step has needed. The first touch would
+favour stale methods, whose iterates oscillate: they dip below it and come back.
 
 Jobs take a second on average, those of unlike clients more or less (a spread of 1). By
 `times` they are independent, or log-normal with an s of 1 and

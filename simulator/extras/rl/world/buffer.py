@@ -157,11 +157,9 @@ class SampleBuffer:
         if self._dropped != "withheld":
             return group.weight
         filling = self.filling(group.samples, version)
-        return (
-            sum(one.tokens for one in filling)
-            if self._counts_tokens
-            else (len(filling))
-        )
+        if self._counts_tokens:
+            return sum(sample.tokens for sample in filling)
+        return len(filling)
 
     def _without(self, dropped: list[ReadyGroup]) -> list[ReadyGroup]:
         gone = {group.entry for group in dropped}
